@@ -1,7 +1,7 @@
 """Nodes with attributes and elements that the samples of the onnx package have not, against NumPy."""
 import numpy as np
 import pytest
-from onnx import helper, numpy_helper
+from onnx import TensorProto, helper, numpy_helper
 
 from tilewright.frontend.onnx.backend import backend
 from tilewright.support.errors import ImportModelError
@@ -11,7 +11,7 @@ X = RNG.standard_normal((3, 4)).astype("float32")
 TABLE = np.arange(9).reshape(3, 3)
 
 
-def results(op, inputs, opset, constants=(), count=1, **attributes):
+def results(op, inputs, opset, constants=(), count=1, domain="", **attributes):
     """The results of a node; constants: the numbers of the inputs that are."""
     names, infos, held = [], [], []
     for k, given in enumerate(inputs):
@@ -23,9 +23,10 @@ def results(op, inputs, opset, constants=(), count=1, **attributes):
             infos.append(helper.make_tensor_value_info(
                 names[-1], helper.np_dtype_to_tensor_dtype(array.dtype), array.shape))
     outs = [f"y{k}" for k in range(count)]
-    node = helper.make_node(op, names, outs, **attributes)
+    node = helper.make_node(op, names, outs, domain=domain, **attributes)
     graph = helper.make_graph([node], "node", infos, [helper.make_empty_tensor_value_info(y) for y in outs], held)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
+    imports = [helper.make_opsetid("", opset), helper.make_opsetid("com.microsoft", 1)]
+    model = helper.make_model(graph, opset_imports=imports)
     feed = {i.name: np.asarray(inputs[int(i.name[1:])]) for i in infos}
     return backend().prepare(model).run(feed)
 
@@ -225,3 +226,121 @@ def test_directions_with_activations_of_their_own():
     check(y[:, 0], np.stack([first, np.maximum(x[1] @ weight[0].T + first @ again[0].T, 0)]), 1e-5)
     last = np.tanh(x[1] @ weight[1].T)
     check(y[:, 1], np.stack([np.tanh(x[0] @ weight[1].T + last @ again[1].T), last]), 1e-5)
+
+
+def halves(*values):
+    return np.array(values, "float16")
+
+
+LEFT, RIGHT = np.full((4, 200), 30, "float16"), np.full((200, 4), 30, "float16")
+NORMAL = 400 * RNG.standard_normal((64, 2))
+CONTRIB = {"domain": "com.microsoft"}
+
+
+@pytest.mark.parametrize("op, inputs, attributes, wanted", [
+    ("Gemm", [LEFT, RIGHT], {"alpha": 0.01}, np.full((4, 4), 1800)),
+    ("Gemm", [LEFT, RIGHT, np.ones((4, 4), "float16")], {"alpha": 0.01, "beta": 2.0}, np.full((4, 4), 1802)),
+    ("Gemm", [2 * LEFT, RIGHT, np.full((4, 4), -6e4, "float16")], {"beta": 5.0}, np.full((4, 4), 6e4)),
+    ("Gemm", [LEFT, RIGHT, np.full((4, 4), -6e4, "float16")], {"beta": 2.0}, np.full((4, 4), 6e4)),
+    ("FusedMatMul", [LEFT, RIGHT], {"alpha": 0.01, **CONTRIB}, np.full((4, 4), 1800)),
+    ("ReduceL2", [halves(300, 300, 300, 300)], {"keepdims": 0}, 600),
+    ("ReduceLogSum", [halves(6e4, 6e4)], {"keepdims": 0}, np.log(12e4)),
+    ("Mean", [halves(6e4), halves(6e4)], {}, [6e4]),
+    ("Sum", [halves(6e4), halves(6e4), halves(-6e4)], {}, [6e4]),
+    ("SkipLayerNormalization", [halves(6e4, -6e4)[None], halves(6e4, -6e4)[None], halves(1, 1)], CONTRIB, [[1, -1]]),
+    ("SkipSimplifiedLayerNormalization", [halves(6e4, -6e4)[None], halves(6e4, -6e4)[None], halves(1, 1)], CONTRIB,
+     [[1, -1]])])
+def test_floats_of_16_bits_are_combined_in_32(op, inputs, attributes, wanted):
+    check(results(op, inputs, 13, **attributes)[0], np.asarray(wanted, "float64").astype("float16"), 1e-3)
+
+
+def test_moments_of_floats_of_16_bits_have_32():
+    x = NORMAL.astype("float16")
+    y, mean, var = results("BatchNormalization", [x, halves(1, 1), halves(0, 0), halves(0, 0), halves(1, 1)], 15,
+                           count=3, training_mode=1, momentum=0.999)
+    wide = x.astype("float64")
+    check(y, ((wide - wide.mean(0)) / np.sqrt(wide.var(0) + 1e-5)).astype("float16"), 2e-3)
+    check(mean, (0.001 * wide.mean(0)).astype("float16"), 2e-3)
+    check(var, (0.999 + 0.001 * wide.var(0)).astype("float16"), 2e-3)
+
+
+@pytest.mark.parametrize("kind", ["int32", "int64", "uint64"])
+def test_means_of_integers_are_of_integers(kind):
+    check(results("ReduceMean", [np.array([16777217, 16777217], kind)], 13, keepdims=0)[0], np.array(16777217, kind))
+    x = np.array([[3, 4], [5, 8]], kind) * np.array(1 if kind == "uint64" else -1).astype(kind)
+    check(results("ReduceMean", [x], 13, axes=[1])[0], np.trunc(x.sum(1, keepdims=True) / 2).astype(kind))
+
+
+@pytest.mark.parametrize("kind, beyond, most", [("FLOAT8E4M3FN", np.nan, 448), ("FLOAT8E5M2", np.inf, 57344)])
+@pytest.mark.parametrize("saturate", [0, 1, None])
+@pytest.mark.parametrize("source", ["float32", "int32"])
+def test_what_is_beyond_floats_of_8_bits(kind, beyond, most, saturate, source):
+    number = getattr(TensorProto, kind)
+    attributes = {} if saturate is None else {"saturate": saturate}
+    wanted = np.array([most, -most, 3] if saturate != 0 else [beyond, -beyond, 3], "float32")
+    one, zero = numpy_helper.from_array(np.float32(1), "s"), helper.make_tensor("z", number, [], [0.0])
+    for node, constants in ((helper.make_node("Cast", ["x"], ["q"], to=number, **attributes), []),
+                            (helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"], **attributes), [one, zero])):
+        x = np.array([100000, -100000, 3], source)
+        back = helper.make_node("Cast", ["q"], ["y"], to=TensorProto.FLOAT)
+        info = helper.make_tensor_value_info("x", helper.np_dtype_to_tensor_dtype(x.dtype), x.shape)
+        graph = helper.make_graph([node, back], "g", [info], [helper.make_empty_tensor_value_info("y")], constants)
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 19)])
+        check(backend().prepare(model).run([x])[0], wanted)
+
+
+@pytest.mark.parametrize("batch_a", [0, 1])
+@pytest.mark.parametrize("batch_b", [0, 1])
+@pytest.mark.parametrize("swapped", [0, 1])
+def test_products_of_matrices_whose_batch_lies_inside(batch_a, batch_b, swapped):
+    a, b = RNG.standard_normal((2, 3, 4)).astype("float32"), RNG.standard_normal((2, 4, 5)).astype("float32")
+    given = [np.swapaxes(x, 1, 2) if swapped else x for x in (a, b)]
+    given = [np.ascontiguousarray(np.moveaxis(x, 0, 1) if moved else x)
+             for x, moved in zip(given, (batch_a, batch_b))]
+    made, = results("FusedMatMul", given, 13, alpha=0.5, transA=swapped, transB=swapped, transBatchA=batch_a,
+                    transBatchB=batch_b, **CONTRIB)
+    check(made, 0.5 * (a @ b), 1e-5)
+
+
+def attended(q, k, v, added):
+    """Attention of two heads of four elements, in float64."""
+    q, k, v = (x.astype("float64").reshape(*x.shape[:2], 2, -1).transpose(0, 2, 1, 3) for x in (q, k, v))
+    scores = q @ k.swapaxes(2, 3) / 2 + added
+    scores = np.exp(scores - scores.max(-1, keepdims=True))
+    y = scores / scores.sum(-1, keepdims=True) @ v
+    return y.transpose(0, 2, 1, 3).reshape(y.shape[0], y.shape[2], -1).astype("float32")
+
+
+@pytest.mark.parametrize("shape", [(2, 3), (2, 3, 3)])
+@pytest.mark.parametrize("attributes, value", [({}, -1e4), ({"mask_filter_value": -3.0}, -3.0)])
+@pytest.mark.parametrize("causal", [0, 1])
+def test_keys_that_a_mask_leaves_out_have_the_value_that_is_said(shape, attributes, value, causal):
+    q, k, v = (RNG.standard_normal((2, 3, 8)).astype("float32") for _ in range(3))
+    mask = (RNG.random(shape) < 0.5).astype("int32")
+    mask[0] = 0
+    added = np.where(mask > 0, 0, value).reshape(2, 1, *([1] if mask.ndim == 2 else []), *shape[1:])
+    if causal:
+        added = added + np.where(np.tri(3) > 0, 0, -np.inf)
+    made, = results("MultiHeadAttention", [q, k, v, None, mask], 13, num_heads=2, unidirectional=causal, **attributes,
+                    **CONTRIB)
+    check(made, attended(q, k, v, added), 2e-3)          # scores of -1e4 have steps of 1e-3
+    weight = np.eye(8, 24, dtype="float32") + np.eye(8, 24, 8, dtype="float32") + np.eye(8, 24, 16, dtype="float32")
+    made, = results("Attention", [q, weight, None, mask], 13, num_heads=2, unidirectional=causal, **attributes,
+                    **CONTRIB)
+    check(made, attended(q, q, q, added), 2e-3)
+
+
+def test_the_last_query_sees_all_keys():
+    q, k, v = (RNG.standard_normal((2, rows, 8)).astype("float32") for rows in (1, 4, 4))
+    check(results("MultiHeadAttention", [q, k, v], 13, num_heads=2, unidirectional=1, **CONTRIB)[0],
+          attended(q, k, v, 0), 1e-4)
+    with pytest.raises(ImportModelError, match="unidirectional of 4 queries and 1 keys: the numbers differ"):
+        results("MultiHeadAttention", [k, q, q], 13, num_heads=2, unidirectional=1, **CONTRIB)
+
+
+@pytest.mark.parametrize("op, inputs", [
+    ("FusedMatMul", [X, X]), ("Gelu", [X]), ("SimplifiedLayerNormalization", [X, X[0]]), ("QuickGelu", [X]),
+    ("EmbedLayerNormalization", [TABLE, None, X, X, None, X[0], X[0]])])
+def test_attributes_that_are_not_known_are_refused(op, inputs):
+    with pytest.raises(ImportModelError, match="the attribute of_later_versions, which is not known"):
+        results(op, inputs, 13, of_later_versions=1, **CONTRIB)

@@ -25,7 +25,7 @@ from tilewright.topi.shapes import (
     is_one,
     product,
 )
-from tilewright.topi.types import NUMBER, check_kind, common_type, dtype_name, rounded
+from tilewright.topi.types import NUMBER, accumulator, check_kind, common_type, dtype_name, rounded
 
 
 def _result_type(op: str, out_dtype: Any, *tensors: Tensor) -> str:
@@ -360,15 +360,16 @@ def addmm(c: Tensor, a: Tensor, b: Tensor, *, alpha: float = 1.0, beta: float = 
     products of integers.
     """
     check_tensors("addmm", c=c)
-    y = matmul(a, b, transpose_a=transpose_a, transpose_b=transpose_b)
+    dtype = _result_type("addmm", None, a, b)
+    y = matmul(a, b, transpose_a=transpose_a, transpose_b=transpose_b, out_dtype=accumulator(dtype))
     for name, factor in (("alpha", alpha), ("beta", beta)):
         check(dt.is_float(y.dtype) or factor == int(factor), "addmm", f"{name} is {factor}, and the product {y.dtype}")
     check(len(broadcast_shapes("addmm", c.shape, y.shape)) == y.ndim, "addmm", "c has more dimensions than the product")
 
     def scaled(factor: float, e: Expr) -> Expr:
         return e if factor == 1 else binary("mul", e, factor if dt.is_float(e.dtype) else int(factor))
-    return compute(y.shape, lambda *i: binary("add", scaled(beta, cast(y.dtype, element(c, i))), scaled(alpha, y(*i))),
-                   name="addmm")
+    return compute(y.shape, lambda *i: cast(dtype, binary("add", scaled(beta, cast(y.dtype, element(c, i))),
+                                                          scaled(alpha, y(*i)))), name="addmm")
 
 
 __all__ = ["addmm", "bilinear", "einsum", "grouped_matmul", "indexed_matmul", "kron", "linear", "matmul", "multi_dot",

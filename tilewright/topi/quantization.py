@@ -51,12 +51,13 @@ FLOATS8 = ("float8_e4m3fn", "float8_e5m2")
 
 
 def _nearest(op: str, x: Tensor, scale: Any, zero_point: Any, axis: int | None, block: int | None, kind: str,
-             wide: str) -> Parameter:
+             wide: str, saturate: bool = True) -> Parameter:
     """round(x / scale) + zero_point in the range of a type, in the type that computes; of floats what they round to."""
     if kind in FLOATS8:
         share = _parameter(op, "scale", scale, x, axis, block, wide)
         check(not isinstance(zero_point, Tensor) and zero_point == 0, op, f"{kind} has no zero point")
-        return lambda *i: saturate_cast(kind, cast(wide, x(*i)) / share(*i))
+        narrow = saturate_cast if saturate else cast
+        return lambda *i: narrow(kind, cast(wide, x(*i)) / share(*i))
     low, high = dt.integer_range(kind)
     factor, offset = (_parameter(op, name, v, x, axis, block, wide) for name, v in (
         ("scale", scale), ("zero_point", zero_point)))
@@ -76,16 +77,17 @@ def _checked(op: str, x: Any, dtype: Any, floats: bool = True) -> str:
 
 
 def quantize(x: Tensor, scale: Any, zero_point: Any = 0, *, axis: int | None = None, block: int | None = None,
-             dtype: Any = "int8") -> Tensor:
+             dtype: Any = "int8", saturate: bool = True) -> Tensor:
     """y = round(x / scale) + zero_point, brought into the range of dtype; halves go to the even neighbour.
 
     scale, zero_point: numbers or scalar tensors; with an axis vectors T[c], one element for each index along it. With
     block too: tensors of as many dimensions as x, one element for each block of so many along the axis; the last block
-    may be ragged. dtype: an integer of up to 16 bits, or a float of 8 bits, for which there is no zero point.
+    may be ragged. dtype: an integer of up to 16 bits, or a float of 8 bits, for which there is no zero point. saturate:
+    what is beyond the largest float of 8 bits is that one, else infinite, or NaN where the type has no infinity.
     """
     op = "quantize"
     kind = _checked(op, x, dtype)
-    value = _nearest(op, x, scale, zero_point, axis, block, kind, accumulator(x.dtype))
+    value = _nearest(op, x, scale, zero_point, axis, block, kind, accumulator(x.dtype), saturate)
     return compute(x.shape, lambda *i: cast(kind, value(*i)), name=op)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from tilewright.frontend.onnx.limits import MOST_BYTES, MOST_DEPTH, MOST_ENDS, MOST_NODES, MOST_REPORTED
 from tilewright.frontend.onnx.node import Node, Unknown, Unsupported
 from tilewright.frontend.onnx.registry import EVALUATED, ROWS, find
-from tilewright.frontend.onnx.schemas import check_node, defaults, function_of, has_function
+from tilewright.frontend.onnx.schemas import check_known, check_node, defaults, function_of, has_function
 from tilewright.frontend.onnx.scope import POISON, Poisoned, Scope
 from tilewright.frontend.onnx.tensors import ReadExternal, dense_array, tensor_of
 from tilewright.frontend.onnx.values import Held, bounded_sizes, elements, first, holds
@@ -229,6 +229,7 @@ class Importer:
                 unknown = error
         row = find(ROWS, domain, node.op, node.version)
         if row is not None:
+            check_known(node.attributes, row.attributes)
             return row.make(node)
         if unknown is not None:
             raise unknown

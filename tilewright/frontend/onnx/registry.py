@@ -14,7 +14,7 @@ CONTRIB = "com.microsoft"
 class Row:
     """An operator of a domain from version `since` to version `until`; `make(node)` gives its results.
 
-    text: what it is made of, for the reference.
+    text: what it is made of, for the reference. attributes: all that it knows, where no schema of onnx says it.
     """
     domain: str
     name: str
@@ -22,6 +22,7 @@ class Row:
     until: int
     make: Callable[[Any], Any]
     text: str
+    attributes: tuple[str, ...] | None = None
 
 
 ROWS: dict[tuple[str, str], list[Row]] = {}
@@ -29,12 +30,16 @@ EVALUATED: dict[tuple[str, str], list[Row]] = {}
 
 
 def operator(*names: str, since: int = 1, until: int = NEWEST, domain: str = "", text: str = "",
+             attributes: tuple[str, ...] | None = None,
              table: dict[tuple[str, str], list[Row]] = ROWS) -> Callable[[Callable[[Any], Any]], Callable[[Any], Any]]:
-    """A decorator that enters a function of a node for some operators."""
+    """A decorator that enters a function of a node for some operators; those of CONTRIB say which attributes they know.
+    """
+    known = () if attributes is None and domain == CONTRIB else attributes
+
     def enter(make: Callable[[Any], Any]) -> Callable[[Any], Any]:
         words = text or (inspect.getdoc(make) or "").split("\n\n")[0].replace("\n", " ")
         for name in names:
-            table.setdefault((domain, name), []).append(Row(domain, name, since, until, make, words))
+            table.setdefault((domain, name), []).append(Row(domain, name, since, until, make, words, known))
         return make
     return enter
 

@@ -48,6 +48,13 @@ def check_node(proto: Any, domain: str, version: int, attributes: Mapping[str, A
             raise Unsupported(f"the attribute {name} is of type {found.type}, and of type {kind} in the operator")
 
 
+def check_known(attributes: Mapping[str, Any], known: Sequence[str] | None) -> None:
+    """Raise Unsupported for an attribute that is not known; None: a schema says which are."""
+    unknown = [] if known is None else [name for name in attributes if name not in known]
+    if unknown:
+        raise Unsupported(f"the attribute {unknown[0]}, which is not known of the operator")
+
+
 @functools.lru_cache(4096)
 def has_function(domain: str, name: str, version: int) -> bool:
     """The operator is defined by other operators."""

@@ -71,7 +71,7 @@ def bias_gelu(n: Node) -> Value:
     return n.emit(biased_gelu, n.value(0), n.value(1), approximate)
 
 
-@operator("QuickGelu", domain=CONTRIB)
+@operator("QuickGelu", domain=CONTRIB, attributes=("alpha",))
 def quick_gelu(n: Node) -> Value:
     """`topi.swish`."""
     return n.emit(topi.swish, n.value(0), beta=n.attr("alpha", 1.702))

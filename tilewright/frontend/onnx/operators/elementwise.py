@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tilewright import te, topi
@@ -13,6 +13,7 @@ from tilewright.frontend.onnx.tensors import CODED, NUMBERS, numpy_type, stored
 from tilewright.frontend.onnx.values import Held
 from tilewright.graph.ir.values import Value
 from tilewright.tir import dtype as dt
+from tilewright.topi.types import accumulator
 
 Rules = dict[str, Callable[..., Any]]
 UNARY: Rules = {
@@ -55,7 +56,24 @@ def binary(rule: Callable[..., Any]) -> Callable[[Node], Any]:
 
 def variadic(rule: Callable[..., Any]) -> Callable[[Node], Any]:
     """A row for a rule of two tensors that is applied to several."""
-    return lambda n: functools.reduce(lambda a, b: n.emit(rule, a, b), n.values())
+    return lambda n: narrowed(n, combined(n, rule, n.values()))
+
+
+def combined(n: Node, rule: Callable[..., Any], values: Sequence[Value]) -> Value:
+    """A rule of two tensors of one after the other, in the type that accumulates."""
+    return functools.reduce(lambda a, b: n.emit(rule, a, b), [n.emit(wider, v) for v in values])
+
+
+def narrowed(n: Node, value: Value) -> Value:
+    """A value in the type of input 0."""
+    made: Value = value if value.dtype == n.held(0).dtype else n.emit(topi.astype, value, n.held(0).dtype)
+    return made
+
+
+def wider(x: Any) -> Any:
+    """x in the type that accumulates."""
+    wide = accumulator(x.dtype)
+    return x if wide == x.dtype else topi.astype(x, wide)
 
 
 for _name, _rule in UNARY.items():
@@ -69,7 +87,7 @@ for _name, _rule in VARIADIC.items():
 @operator("Mean")
 def mean(n: Node) -> Value:
     """The sum of the inputs, divided by their number."""
-    return n.emit(topi.multiply, variadic(topi.add)(n), 1.0 / len(n))
+    return narrowed(n, n.emit(topi.multiply, combined(n, topi.add, n.values()), 1.0 / len(n)))
 
 
 def truncated_quotient(a: Any, b: Any) -> te.Tensor:
@@ -147,6 +165,7 @@ def bit_shift(n: Node) -> Value:
 
 def saturated(x: te.Tensor, dtype: str) -> te.Tensor:
     """y = x in dtype, at most the largest and at least the smallest number of it."""
+    x = x if dt.is_float(x.dtype) else topi.astype(x, "float32")
     return te.compute(x.shape, lambda *i: te.saturate_cast(dtype, x(*i)), name="saturated")
 
 
@@ -179,7 +198,7 @@ def converted(n: Node, number: int) -> Held:
     if kind != dtype:
         bits, signed = int(kind[-1]), dtype == "int8"
         return Held.of(n.emit(low_bits, x, bits, signed), kind)
-    if dtype.startswith("float8") and n.attr("saturate", 1) and dt.is_float(x.dtype):
+    if dtype.startswith("float8") and n.attr("saturate", 1):
         return Held.of(n.emit(saturated, x, dtype), kind)
     return Held.of(n.emit(topi.astype, x, dtype), kind)
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from tilewright import topi
 from tilewright.frontend.onnx.node import Node, Unsupported
+from tilewright.frontend.onnx.operators.elementwise import combined, narrowed, wider
 from tilewright.frontend.onnx.registry import CONTRIB, operator
 from tilewright.graph.ir.values import Value
 
@@ -28,11 +29,12 @@ def batch_norm(n: Node) -> Any:
 
 def trained(x: Any, mean: Any, var: Any, scale: Any, bias: Any, momentum: float, eps: float) -> Any:
     """(y, new mean, new variance) by the moments of x; the variance is divided by the number of elements."""
-    axes = (0, *range(2, x.ndim))
-    own_mean, own_var = topi.mean(x, axis=axes), topi.var(x, axis=axes)
-    y = topi.batch_norm(x, own_mean, own_var, scale, bias, eps=eps)
-    return (y, *(topi.add(topi.multiply(old, momentum), topi.multiply(new, 1 - momentum))
-                 for old, new in ((mean, own_mean), (var, own_var))))
+    axes, wide = (0, *range(2, x.ndim)), wider(x)
+    own_mean, own_var = topi.mean(wide, axis=axes), topi.var(wide, axis=axes)
+    y = topi.batch_norm(wide, own_mean, own_var, wider(scale), wider(bias), eps=eps)
+    new = (topi.add(topi.multiply(wider(old), momentum), topi.multiply(own, 1 - momentum))
+           for old, own in ((mean, own_mean), (var, own_var)))
+    return (topi.astype(y, x.dtype), *(topi.astype(v, old.dtype) for v, old in zip(new, (mean, var))))
 
 
 @operator("InstanceNormalization")
@@ -60,7 +62,7 @@ def group_norm(n: Node) -> Value:
 
 
 @operator("LayerNormalization")
-@operator("LayerNormalization", domain=CONTRIB)
+@operator("LayerNormalization", domain=CONTRIB, attributes=("axis", "epsilon", "stash_type"))
 def layer_norm(n: Node) -> Any:
     """`topi.layer_norm`."""
     x, weight, bias = n.value(0), n.value(1), n.optional(2)
@@ -83,8 +85,8 @@ def moments(x: Any, axes: int, eps: float, dtype: str) -> Any:
 
 
 @operator("RMSNormalization")
-@operator("SimplifiedLayerNormalization", domain=CONTRIB)
-@operator("SimplifiedLayerNormalization")
+@operator("SimplifiedLayerNormalization", domain=CONTRIB, attributes=("axis", "epsilon", "stash_type"))
+@operator("SimplifiedLayerNormalization", attributes=("axis", "epsilon", "stash_type"))
 def rms_norm(n: Node) -> Value:
     """`topi.rms_norm`."""
     x, weight = n.value(0), n.value(1)
@@ -129,26 +131,24 @@ def divided_by_norm(x: Any, p: int, axis: int) -> Any:
 # contrib
 
 
-@operator("SkipLayerNormalization", domain=CONTRIB)
+@operator("SkipLayerNormalization", domain=CONTRIB, attributes=("epsilon",))
 def skip_layer_norm(n: Node) -> Any:
     """`topi.layer_norm` of x + skip + bias."""
-    total = n.emit(topi.add, n.value(0), n.value(1))
-    if n.has(4):
-        total = n.emit(topi.add, total, n.value(4))
-    y = n.emit(topi.layer_norm, total, n.value(2), n.optional(3), eps=n.attr("epsilon", 1e-12))
-    return y, None, None, total
+    total = combined(n, topi.add, [n.value(k) for k in (0, 1, 4) if n.has(k)])
+    weights = (n.emit(wider, n.value(k)) for k in (2, 3) if n.has(k))
+    y = n.emit(topi.layer_norm, total, *weights, eps=n.attr("epsilon", 1e-12))
+    return narrowed(n, y), None, None, narrowed(n, total)
 
 
-@operator("SkipSimplifiedLayerNormalization", domain=CONTRIB)
+@operator("SkipSimplifiedLayerNormalization", domain=CONTRIB, attributes=("epsilon",))
 def skip_rms_norm(n: Node) -> Any:
     """`topi.rms_norm` of x + skip + bias."""
-    total = n.emit(topi.add, n.value(0), n.value(1))
-    if n.has(3):
-        total = n.emit(topi.add, total, n.value(3))
-    return n.emit(topi.rms_norm, total, n.value(2), eps=n.attr("epsilon", 1e-12)), None, None, total
+    total = combined(n, topi.add, [n.value(k) for k in (0, 1, 3) if n.has(k)])
+    y = n.emit(topi.rms_norm, total, n.emit(wider, n.value(2)), eps=n.attr("epsilon", 1e-12))
+    return narrowed(n, y), None, None, narrowed(n, total)
 
 
-@operator("EmbedLayerNormalization", domain=CONTRIB)
+@operator("EmbedLayerNormalization", domain=CONTRIB, attributes=("epsilon",))
 def embed_layer_norm(n: Node) -> Any:
     """`topi.layer_norm` of the sum of the embeddings of words, positions and segments."""
     ids, word, position = n.value(0), n.value(2), n.value(3)

@@ -8,6 +8,7 @@ from tilewright.frontend.onnx.node import Node, Unsupported
 from tilewright.frontend.onnx.registry import CONTRIB, operator
 from tilewright.graph.ir.values import Value
 from tilewright.tir import dtype as dt
+from tilewright.topi.types import accumulator
 
 
 @operator("MatMul")
@@ -24,7 +25,7 @@ def gemm(n: Node) -> Value:
     sides = {"transpose_a": bool(n.attr("transA", 0)), "transpose_b": bool(n.attr("transB", 0))}
     if c is not None and beta != 0:
         return n.emit(topi.addmm, c, a, b, alpha=alpha, beta=beta, **sides)
-    return n.emit(scaled_matmul, a, b, alpha, **sides) if alpha != 1 else n.emit(topi.matmul, a, b, **sides)
+    return n.emit(scaled_matmul, a, b, alpha, **sides)
 
 
 def factor(n: Node, dtype: str, name: str) -> Any:
@@ -39,14 +40,28 @@ def factor(n: Node, dtype: str, name: str) -> Any:
 
 def scaled_matmul(a: Any, b: Any, alpha: float, transpose_a: bool = False, transpose_b: bool = False) -> Any:
     """alpha times the product of a and b."""
-    return topi.multiply(topi.matmul(a, b, transpose_a=transpose_a, transpose_b=transpose_b), alpha)
+    if alpha == 1:
+        return topi.matmul(a, b, transpose_a=transpose_a, transpose_b=transpose_b)
+    y = topi.matmul(a, b, transpose_a=transpose_a, transpose_b=transpose_b, out_dtype=accumulator(a.dtype))
+    return topi.astype(topi.multiply(y, alpha), a.dtype)
 
 
-@operator("FusedMatMul", domain=CONTRIB)
+@operator("FusedMatMul", domain=CONTRIB, attributes=("alpha", "transA", "transB", "transBatchA", "transBatchB"))
 def fused_matmul(n: Node) -> Value:
-    """`topi.matmul`, with matrices transposed and a factor."""
+    """`topi.matmul`, with matrices and batches transposed and a factor."""
     sides = {"transpose_a": bool(n.attr("transA", 0)), "transpose_b": bool(n.attr("transB", 0))}
-    return n.emit(scaled_matmul, n.value(0), n.value(1), n.attr("alpha", 1.0), **sides)
+    a, b = (_batch_first(n, k, name) for k, name in enumerate(("transBatchA", "transBatchB")))
+    return n.emit(scaled_matmul, a, b, n.attr("alpha", 1.0), **sides)
+
+
+def _batch_first(n: Node, k: int, name: str) -> Value:
+    """Input k; with the attribute its first dimension, of rows, lies behind those of the batch."""
+    x = n.value(k)
+    if not n.attr(name, 0):
+        return x
+    if x.ndim < 3:
+        raise Unsupported(f"the attribute {name}, and input {k} has {x.ndim} dimensions")
+    return n.emit(topi.moveaxis, x, source=0, destination=-2)
 
 
 @operator("Einsum")

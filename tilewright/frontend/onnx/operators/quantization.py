@@ -52,6 +52,8 @@ def quantize(n: Node) -> Held:
     if kind != dtype:
         bits, signed = int(kind[-1]), dtype == "int8"
         return Held.of(n.emit(quantized_low, x, scale, zero, bits, signed, **where), kind)
+    if not n.attr("saturate", 1):
+        where["saturate"] = False
     return Held.of(n.emit(topi.quantize, x, scale, zero, dtype=dtype, **where), kind)
 
 

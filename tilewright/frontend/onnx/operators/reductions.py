@@ -4,11 +4,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tilewright import topi
+from tilewright import te, topi
 from tilewright.frontend.onnx.node import Node
+from tilewright.frontend.onnx.operators.elementwise import wider
 from tilewright.frontend.onnx.registry import operator
 from tilewright.graph.ir.values import Value
 from tilewright.tir import dtype as dt
+from tilewright.tir.arithmetic import binary, maximum
+from tilewright.topi.reductions import elements_along
 
 
 def _same_type(rule: Callable[..., Any]) -> Callable[..., Any]:
@@ -19,6 +22,15 @@ def _same_type(rule: Callable[..., Any]) -> Callable[..., Any]:
     return reduced
 
 
+def mean(x: Any, *, axis: Any, keepdims: bool) -> Any:
+    """`topi.mean`; of integers the sum, divided without the fraction."""
+    if dt.is_float(x.dtype):
+        return topi.mean(x, axis=axis, keepdims=keepdims)
+    total = topi.sum(x, axis=axis, keepdims=keepdims)
+    count = maximum(elements_along(x, axis, total.dtype), te.const(1, total.dtype))
+    return te.compute(total.shape, lambda *i: binary("truncdiv", total(*i), count), name="mean")
+
+
 def l1(x: Any, *, axis: Any, keepdims: bool) -> Any:
     """The sum of |x|."""
     return topi.sum(topi.abs(x), axis=axis, keepdims=keepdims)
@@ -26,7 +38,7 @@ def l1(x: Any, *, axis: Any, keepdims: bool) -> Any:
 
 def l2(x: Any, *, axis: Any, keepdims: bool) -> Any:
     """The square root of the sum of x * x."""
-    wide = x if dt.is_float(x.dtype) else topi.astype(x, "float64")
+    wide = wider(x) if dt.is_float(x.dtype) else topi.astype(x, "float64")
     return topi.sqrt(sum_square(wide, axis=axis, keepdims=keepdims))
 
 
@@ -37,7 +49,7 @@ def log_sum_exp(x: Any, *, axis: Any, keepdims: bool) -> Any:
 
 def log_sum(x: Any, *, axis: Any, keepdims: bool) -> Any:
     """The logarithm of the sum of x."""
-    return topi.log(topi.sum(x, axis=axis, keepdims=keepdims))
+    return topi.log(topi.sum(wider(x), axis=axis, keepdims=keepdims))
 
 
 def sum_square(x: Any, *, axis: Any, keepdims: bool) -> Any:
@@ -71,7 +83,7 @@ def _is_zero(d: Any) -> bool:
 REDUCTIONS = {
     "ReduceL1": l1, "ReduceL2": l2, "ReduceLogSum": log_sum, "ReduceLogSumExp": log_sum_exp,
     "ReduceMax": infinite(extreme(topi.max, topi.any), float("-inf")),
-    "ReduceMean": topi.mean,
+    "ReduceMean": mean,
     "ReduceMin": infinite(extreme(topi.min, topi.all), float("inf")),
     "ReduceProd": topi.prod, "ReduceSum": topi.sum, "ReduceSumSquare": sum_square,
 }
@@ -89,7 +101,7 @@ def _row(rule: Callable[..., Any]) -> Callable[[Node], Value]:
 
 
 for _name, _rule in REDUCTIONS.items():
-    _known = getattr(topi, _rule.__name__, None) is not None
+    _known = getattr(topi, _rule.__name__, None) is not None and _rule is not mean
     operator(_name, text=f"`topi.{_rule.__name__}`" if _known else _rule.__doc__ or "")(_row(_same_type(_rule)))
 
 
