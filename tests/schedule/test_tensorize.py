@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import textwrap
+import time
 
 import numpy as np
 import pytest
@@ -316,6 +317,19 @@ def test_refusals_say_what_differs():
     sch, top = tiles(product())
     refuses(sch, lambda: sch.tensorize(top, intrinsics.te_product(False).update), "stride 16", "compact")
     refuses(sch, lambda: sch.tensorize(top, intrinsics.te_product().compute), "decompose_reduction first")
+
+
+def test_axes_that_fit_in_no_order_are_refused_at_once():
+    def plus_one(*shape):
+        a = te.placeholder(shape, name="A")
+        return create_prim_func([a, te.compute(shape, lambda *i: a(*i) + 1.0, name="B")])
+
+    desc = plus_one(*[2] * 9, 3)                       # 10! orders of the axes of the program, none of which fits
+    TensorIntrin.register("ten_axes", desc, desc, override=True)
+    sch = Schedule(plus_one(*[2] * 10))
+    start = time.process_time()
+    refuses(sch, lambda: sch.tensorize(sch.get_loops("B")[0], "ten_axes"), "the description has the axes")
+    assert time.process_time() - start < 5
 
 
 def test_a_transposed_operand_has_another_unit_stride():

@@ -8,6 +8,7 @@ program's buffer that stands for it.
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -263,11 +264,18 @@ class _Matcher:
 
 def _orders(d: Leaf, p: Leaf) -> Iterator[tuple[IterVar, ...]]:
     """The orders of p's axes in which they have the kinds and extents of d's, the given one first."""
-    if len(d.axes) == len(p.axes):
-        for order in itertools.permutations(p.axes):
-            if all(a.iter_type == b.iter_type and extent_of(a) is not None and extent_of(a) == extent_of(b)
-                   for a, b in zip(d.axes, order, strict=True)):
-                yield order
+    wanted, have = ([(iv.iter_type, extent_of(iv)) for iv in leaf.axes] for leaf in (d, p))
+
+    def orders(start: tuple[int, ...]) -> Iterator[tuple[IterVar, ...]]:
+        if len(start) == len(wanted):
+            yield tuple(p.axes[n] for n in start)
+            return
+        for n, kind in enumerate(have):
+            if n not in start and kind == wanted[len(start)]:
+                yield from orders((*start, n))
+
+    if Counter(wanted) == Counter(have) and all(extent is not None for _, extent in have):   # each start has an end
+        yield from orders(())
 
 
 def _axes_differ(d: Leaf, p: Leaf) -> str:
