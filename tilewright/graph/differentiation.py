@@ -1,7 +1,7 @@
 """Reverse-mode differentiation: the gradient of a graph is another graph."""
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tilewright import te
@@ -9,7 +9,7 @@ from tilewright.graph.ir.types import TensorType
 from tilewright.graph.operator import Operator
 from tilewright.graph.operators.elementwise import Add
 from tilewright.graph.value import Value, topological
-from tilewright.support.errors import GraphError, described
+from tilewright.support.errors import GraphError, described, listed
 
 
 @dataclass(frozen=True)
@@ -32,9 +32,10 @@ def gradients(loss: Value, wrt: Sequence[Value]) -> list[Value]:
     to a member of wrt are not differentiated. Raises GraphError where loss does not depend on a member of wrt,
     or an operator on the way has no gradient.
     """
-    if isinstance(wrt, Value) or not isinstance(wrt, Iterable):
+    given = None if isinstance(wrt, Value) else listed(wrt)
+    if given is None:
         raise GraphError(f"gradients: {described(wrt)} is not a list of graph values")
-    wrt = list(wrt)
+    wrt = given
     for v in (loss, *wrt):
         if not isinstance(v, Value):
             raise GraphError(f"gradients: {described(v)} is not a graph value")

@@ -78,7 +78,7 @@ def dtype_string(dtype: object) -> str:
             raise TypeError
         known: np.dtype = np.dtype(dtype)  # type: ignore[call-overload]
         hash(known)                                        # of names and titles that have no hash, it is none of ours
-    except (TypeError, ValueError):
+    except Exception:                                     # whatever the object does when NumPy asks it
         raise ArgumentError(f"{described(dtype)} is not a dtype") from None
     return _of_numpy(known)
 

@@ -72,7 +72,8 @@ class Function:
                 return self._native(*converted)
             except Exception as second:
                 error, raised_inside = interrupts.taken(second) or second, getattr(second, "__tvm_ffi_error__", None)
-        if self.signature is not None and raised_inside is not None and _is_refusal(error, self.name):
+        unread = raised_inside is None and isinstance(error, (BufferError, TypeError, ValueError))
+        if self.signature is not None and (unread or raised_inside is not None and _is_refusal(error, self.name)):
             self._explain(args)
             if not isinstance(error, CallError):
                 kind = CallTypeError if isinstance(error, TypeError) else CallValueError

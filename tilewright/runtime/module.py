@@ -26,6 +26,7 @@ from tilewright.support.errors import (
     LoadError,
     TargetError,
     described,
+    flag,
     no_attribute,
     with_hint,
 )
@@ -139,7 +140,7 @@ class Module(Viewed):
 
     def get_function(self, name: str, query_imports: bool = True) -> Function:
         """The function of that name. Raises ArgumentError when there is none, TargetError for foreign code."""
-        if query_imports and not self.implements_function(name):
+        if flag(query_imports, "get_function: query_imports") and not self.implements_function(name):
             for other in self._imported:
                 if name in other:
                     return other.get_function(name)

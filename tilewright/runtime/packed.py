@@ -9,7 +9,7 @@ import numpy as np
 
 from tilewright.runtime import ffi, interrupts
 from tilewright.runtime.function import Function, wrap_result
-from tilewright.support.errors import ArgumentError, described
+from tilewright.support.errors import ArgumentError, described, flag
 
 
 def register_func(name: str | Callable[..., Any], f: Callable[..., Any] | None = None,
@@ -61,7 +61,7 @@ def get_global_func(name: str, allow_missing: bool = False) -> Function | None:
     found = ffi.get_global(name)
     if found is not None:
         return Function(found, name)
-    if allow_missing:
+    if flag(allow_missing, "get_global_func: allow_missing"):
         return None
     raise ArgumentError(f"there is no global function {name!r}", f"register one: register_func({name!r}, f)")
 

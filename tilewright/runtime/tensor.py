@@ -218,7 +218,7 @@ def empty(shape: int | Sequence[int], dtype: Any = "float32", device: Device | N
     try:
         given = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
         extents = tuple(map(operator.index, given))
-    except TypeError:
+    except Exception:                                      # whatever the object does when it is asked
         raise ArgumentError(f"the shape {shape!r} is not a tuple of integers") from None
     if isinstance(shape, (Mapping, Set)) or any(isinstance(n, bool) for n in given):
         raise ArgumentError(f"the shape {shape!r} is not a tuple of integers")

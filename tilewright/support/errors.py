@@ -4,6 +4,7 @@ from __future__ import annotations
 import contextlib
 import difflib
 from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 
 class TilewrightError(RuntimeError):
@@ -143,6 +144,21 @@ def described(x: object) -> str:
     text = repr(x)
     kind = type(x).__name__
     return text if len(text) <= 60 and "\n" not in text and " at 0x" not in text else f"an object of type {kind}"
+
+
+def listed(x: object) -> list[Any] | None:
+    """The items of an argument that is to be a list; None for what gives none."""
+    try:
+        return list(x)  # type: ignore[call-overload]
+    except Exception:                                      # whatever the object does when it is asked
+        return None
+
+
+def flag(x: object, what: str) -> bool:
+    """x, which is True or False. Raises ArgumentError for anything else."""
+    if type(x) is not bool:
+        raise ArgumentError(f"{what} is {described(x)}, not True or False")
+    return x
 
 
 def type_name(x: object) -> str:

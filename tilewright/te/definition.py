@@ -155,7 +155,8 @@ def _axis_names(fcompute: Callable[..., Any], extents: tuple[Expr, ...], what: s
     names = [p.name for p in parameters if p.kind in positional]
     if any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in parameters):
         rest = len(extents) - len(names)
-        if more is not None and (isinstance(more, str) or not all(isinstance(n, str) and n for n in more)):
+        fine = isinstance(more, (list, tuple)) and all(isinstance(n, str) and n for n in more)
+        if more is not None and not fine:
             raise TensorExpressionError(f"{what}: varargs_names is {described(more)}, not a list of names")
         if more is not None and len(more) != rest:
             raise TensorExpressionError(f"{what}: {described(more)} has {len(more)} name(s), {max(rest, 0)} are needed")

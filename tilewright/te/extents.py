@@ -21,7 +21,7 @@ def whole(x: Any) -> Any:
         return x if x.ndim else whole(x[()])
     if isinstance(x, (float, np.floating)):
         return int(x) if float(x).is_integer() and abs(x) < _EXACT else x
-    return int(x) if hasattr(x, "__index__") and not isinstance(x, (bool, ExprOps)) else x
+    return int(x) if hasattr(x, "__index__") and not isinstance(x, (bool, type, ExprOps)) else x
 
 
 def rounding(*bounds: Any) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from tilewright.support.errors import TensorExpressionError, described
+from tilewright.support.errors import TensorExpressionError, described, listed
 from tilewright.support.names import NameSupply
 from tilewright.te.constant import ConstantOp
 from tilewright.te.operation import ComputeOp, ExternOp, PlaceholderOp, post_order
@@ -33,7 +33,7 @@ def create_prim_func(args: Sequence[Tensor | Var], index_dtype_override: str | N
     the type of all indices ("int32" or "int64"), changes nothing: the lowering takes 64 bits where bounds ask for
     them. Raises TensorExpressionError when a placeholder is missing from args, or a variable is bound by no argument.
     """
-    if index_dtype_override not in (None, "int32", "int64"):
+    if index_dtype_override is not None and str(index_dtype_override) not in ("int32", "int64"):
         raise TensorExpressionError(f"create_prim_func: index_dtype_override is {described(index_dtype_override)}, not "
                                     "int32 or int64", "name= gives the name of the function")
     return lower_ops(args, name=name)[0]
@@ -69,9 +69,10 @@ def lower_ops(args: Sequence[Tensor | Var], outputs: Iterable[Operation] = (),
 
 def argument_list(args: Any) -> list[Any]:
     """The arguments of a function. Raises TensorExpressionError unless they are tensors and scalars, each once."""
-    if isinstance(args, Tensor) or not isinstance(args, Iterable):
+    given = None if isinstance(args, Tensor) else listed(args)
+    if given is None:
         raise TensorExpressionError(f"the arguments are {described(args)}, not a list", "write [A, B, C]")
-    args = list(args)
+    args = given
     for position, a in enumerate(args):
         if not isinstance(a, (Tensor, Var)):
             raise TensorExpressionError(f"argument {position} is {described(a)}",

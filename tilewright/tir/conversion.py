@@ -40,7 +40,8 @@ def const(value: Any, dtype: str | None = None) -> Expr:
     Without a dtype a NumPy number has its own, an int is int32 or, where it needs to be, int64, and a float is float32
     or, where it is too large for that, float64.
     """
-    if type(value) is int and (dtype is None or dtype == "int32") and -0x80000000 <= value < 0x80000000:
+    plain = dtype is None or isinstance(dtype, str) and dtype == "int32"
+    if plain and type(value) is int and -0x80000000 <= value < 0x80000000:
         return IntImm(value)                             # most constants
     if type(value) not in (int, float) and not isinstance(value, _VALUES):
         raise IRError(f"{described(value)} is not a number")

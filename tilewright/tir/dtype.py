@@ -96,7 +96,7 @@ def canonical(dtype: object) -> str:
         if dtype is None:                                 # NumPy's word for float64
             raise TypeError
         return canonical(np.dtype(dtype).name)  # type: ignore[call-overload]
-    except (TypeError, ValueError):
+    except Exception:                                     # whatever the object does when NumPy asks it
         raise ArgumentError(f"{described(dtype)} is not a dtype") from None
 
 

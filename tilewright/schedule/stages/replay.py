@@ -14,7 +14,7 @@ from tilewright.schedule.stages.stage import Stage
 from tilewright.schedule.stages.tensorize import is_whole
 from tilewright.schedule.stages.tensorize import run as run_tensorization
 from tilewright.schedule.state import BlockRV, LoopRV
-from tilewright.support.errors import ScheduleError, TilewrightError
+from tilewright.support.errors import ScheduleError, TilewrightError, flag
 from tilewright.te.operation import ExternOp, PlaceholderOp
 from tilewright.te.prim_func import argument_list, lower_ops
 from tilewright.te.scan import ScanOp
@@ -37,7 +37,7 @@ class Replay:
                 raise ScheduleError(f"argument {a.name} is not in this schedule",
                                     "pass it to create_schedule as well, or leave it out")
         inlined = {a.op for a in self._args if isinstance(a, Tensor) and a in stages and stages[a].is_inlined}
-        if not partial:
+        if not flag(partial, "replay: partial"):
             self._require_result(inlined)
         func, names = lower_ops(self._args, stages.outputs, name, inlined, partial)
         self._sch = Schedule(func)

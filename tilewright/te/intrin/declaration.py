@@ -84,6 +84,10 @@ def decl_tensor_intrin(op: Operation, fcompute: Callable[..., Any], name: str = 
             raise TensorExpressionError(f"decl_tensor_intrin: {op.name} reads {t.name}, which is no placeholder")
     if not callable(fcompute):
         raise TensorExpressionError(f"decl_tensor_intrin: {described(fcompute)} is no function of inputs and outputs")
+    for what, x, kind in (("binds", binds, Mapping), ("scalar_params", scalar_params, Sequence),
+                          ("default_buffer_params", default_buffer_params, Mapping)):
+        if x is not None and not isinstance(x, kind):
+            raise TensorExpressionError(f"decl_tensor_intrin: {what} is {described(x)}, not a {kind.__name__.lower()}")
     buffers = _buffers(op, binds or {}, default_buffer_params or {})
     inputs, outputs = [buffers[t] for t in op.input_tensors], [buffers[t] for t in op.outputs]
     scalars = list(scalar_params or ())
