@@ -1,6 +1,7 @@
-"""parallel, vectorize, unroll, bind, annotate, set_scope."""
+"""parallel, vectorize, unroll, bind, annotate, set_scope, unsafe_set_dtype."""
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from tests.schedule.core_support import check, check_replay, matmul, matmul_relu, scale
@@ -117,6 +118,14 @@ def test_set_scope():
     refused("there is no number 1", sch.set_scope, block, 1, "local")
     refused("writes no buffer 'Q'", sch.set_scope, block, "Q", "local")
     refused("'fast' is not a storage scope", sch.set_scope, block, 0, "fast")
+
+
+def test_a_dtype_is_recorded_by_its_name():
+    func = matmul_relu()
+    sch = Schedule(func)
+    sch.unsafe_set_dtype("C", 0, np.float16)
+    assert sch.trace.entries[-1].arguments["dtype"] == "float16"
+    check_replay(sch, func)
 
 
 def test_an_annotation_may_read_what_nothing_writes():

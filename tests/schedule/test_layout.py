@@ -15,7 +15,8 @@ from fuzz.generate import program as random_program
 import tilewright as tw
 from tilewright import te
 from tilewright.schedule import Schedule, replay
-from tilewright.support.errors import ArgumentError, InterpreterError, ScheduleError
+from tilewright.schedule.index_map import IndexMap
+from tilewright.support.errors import ArgumentError, InterpreterError, ScheduleError, TilewrightError
 from tilewright.te.prim_func import create_prim_func
 from tilewright.tir import interp
 from tilewright.tir.equal import structural_equal
@@ -170,7 +171,8 @@ REFUSALS = {
     "divides by 0": lambda s: s.transform_layout("B", ("write", 0), "lambda i, j: (i, j // 0)"),
     "A is an argument": lambda s: s.transform_layout("B", ("read", 0), lambda i, j: (j, i)),
     "C is an argument": lambda s: s.transform_layout("C", "C", lambda i, j: (j, i)),
-    "block B has no buffer ('write', 1)": lambda s: s.transform_layout("B", ("write", 1), lambda i, j: (j, i)),
+    "block B writes 1 buffer(s), there is no number 1": lambda s: s.transform_layout(
+        "B", ("write", 1), lambda i, j: (j, i)),
     "has no buffer 'Z'": lambda s: s.transform_layout("B", "Z", lambda i, j: (j, i)),
     "the buffer is 3": lambda s: s.transform_layout("B", 3, lambda i, j: (j, i)),
 }
@@ -260,3 +262,13 @@ def test_what_holds_around_the_block_does_not_hold_around_other_accesses():
         interp.run(sch.func, values, got)
         interp.run(func, values, want)
         np.testing.assert_array_equal(got, want)
+
+
+def test_the_error_of_an_index_map_is_the_cause_of_the_refusal():
+    sch = Schedule(grid())
+    for call in (lambda: sch.transform_layout("B", ("write", 0), lambda i, j: (i, 1 // 0)),
+                 lambda: sch.transform_layout("B", ("write", 0), lambda i, j: (j, i), pad_value=lambda i, j: 1 // 0),
+                 lambda: IndexMap.from_func(lambda i: 1 // 0)):
+        with pytest.raises(TilewrightError, match="raised ZeroDivisionError") as refusal:
+            call()
+        assert isinstance(refusal.value.__cause__, ZeroDivisionError)

@@ -32,6 +32,15 @@ def chain():
     return a, b, te.compute((N, N), lambda i, j: b[i, j] * 2.0, name="C")
 
 
+def row_sums():
+    """A, B, D, C of D = A + 1, B[i] = sum of D[i], C = B * 2, float32."""
+    a, _ = placeholders()
+    d = te.compute((N, N), lambda i, j: a[i, j] + 1.0, name="D")
+    k = te.reduce_axis((0, N), name="k")
+    b = te.compute((N,), lambda i: te.sum(d[i, k], axis=k), name="B")
+    return a, b, d, te.compute((N,), lambda i: b[i] * 2.0, name="C")
+
+
 def staged(program=matmul):
     """(stage schedule, its tensors)"""
     tensors = program()

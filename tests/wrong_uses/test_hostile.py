@@ -29,6 +29,10 @@ def test_garbage_is_refused_in_our_own_words(area, tmp_path, monkeypatch):
     assert garbage.foreign_errors(area, seed=7, rounds=8) == []
 
 
+def test_one_argument_out_of_place_is_refused_in_our_own_words():
+    assert garbage.foreign_errors_beside_usual_arguments() == []
+
+
 def nested(depth, step):
     a = te.placeholder((4,), name="A")
 

@@ -12,7 +12,7 @@ from typing import Any
 from tilewright.arith.analyzer import Analyzer
 from tilewright.arith.itermap import detect_iter_map
 from tilewright.arith.regions import intervals_of
-from tilewright.support.errors import ArgumentError, Illegal, legal, require
+from tilewright.support.errors import ArgumentError, Illegal, TilewrightError, described, legal, listed, require
 from tilewright.tir import iter_var
 from tilewright.tir.conversion import cast, convert
 from tilewright.tir.equal import structural_equal
@@ -59,7 +59,7 @@ class IndexMap(str):
 
     def map_indices(self, indices: Sequence[Any]) -> list[Expr]:
         """The new indices of the element at the old ones, simplified."""
-        given = [convert(i) for i in indices]
+        given = _converted(indices, "indices")
         if len(given) != len(self.parameters):
             raise ArgumentError(f"{self} takes {len(self.parameters)} indices, not {len(given)}")
         analyzer = Analyzer()
@@ -79,7 +79,7 @@ class IndexMap(str):
         points = [Var(f"i{n}", e.dtype) for n, e in enumerate(self.apply(axes))]
         old = found.invert(points)
         back = [old.get(v, convert(0)) for v in axes]
-        return IndexMap.of(lambda *at: [_renamed(e, points, at) for e in back], len(points))
+        return _raising(lambda: IndexMap.of(lambda *at: [_renamed(e, points, at) for e in back], len(points)))
 
     def as_text(self) -> str:
         """This map as a Python function; `from_text` reads it back."""
@@ -94,10 +94,16 @@ class IndexMap(str):
     def from_func(mapping_function: Callable[..., Any], ndim: int | None = None) -> IndexMap:
         """The map that a function of the old indices computes; ndim is needed where it takes any number of them."""
         if ndim is None:
-            kinds = [p.kind for p in inspect.signature(mapping_function).parameters.values()]
+            try:
+                kinds = [p.kind for p in inspect.signature(mapping_function).parameters.values()]
+            except (TypeError, ValueError):
+                raise ArgumentError(f"the parameters of {described(mapping_function)} are not known",
+                                    "pass a lambda of the old indices") from None
             if inspect.Parameter.VAR_POSITIONAL in kinds:
                 raise ArgumentError("the function takes any number of indices", "pass ndim")
             ndim = len(kinds)
+        if type(ndim) is not int or ndim < 0:
+            raise ArgumentError(f"ndim is {described(ndim)}, not a number of indices")
         rank = ndim
         return _raising(lambda: IndexMap.of(mapping_function, rank))
 
@@ -114,7 +120,7 @@ class IndexMap(str):
             return found
         require(callable(source), f"index_map is {source!r}, not a function of the old indices")
         axes = [Var(name) for name in _names(source, rank, "index_map")]
-        result = source(*axes)
+        result = _result(source, axes, "index_map")
         result = list(result) if isinstance(result, (tuple, list)) else [result]
         for e in result:
             require(isinstance(e, (int, Expr)) or isinstance(e, str) and e == IndexMap.AXIS_SEPARATOR,
@@ -151,7 +157,7 @@ class PadValue(str):
             found.apply([Var(f"i{d}") for d in range(rank)], "float64")
             return found
         axes = [Var(v) for v in _names(source, rank, name)] if callable(source) else [Var(f"i{d}") for d in range(rank)]
-        value = source(*axes) if callable(source) else source
+        value = _result(source, axes, name) if callable(source) else source
         value = value[0] if isinstance(value, (list, tuple)) and len(value) == 1 else value
         value = value.value if isinstance(value, (IntImm, FloatImm)) else value
         value = int(value) if isinstance(value, bool) else value
@@ -197,7 +203,7 @@ def require_counted(new: Sequence[Expr], old: Sequence[Expr]) -> None:
 
 
 def _axes(text: IndexMap, shape: Sequence[Any]) -> tuple[list[Var], dict[Var, tuple[Expr, Expr]]]:
-    extents = [convert(d) for d in shape]
+    extents = _converted(shape, "shape")
     names = text.parameters
     if len(extents) != len(names):
         raise ArgumentError(f"{text} takes {len(names)} indices, the shape has {len(extents)} dimensions")
@@ -205,16 +211,34 @@ def _axes(text: IndexMap, shape: Sequence[Any]) -> tuple[list[Var], dict[Var, tu
     return axes, {v: (IntImm(0, v.dtype), d) for v, d in zip(axes, extents)}
 
 
+def _converted(values: Sequence[Any], what: str) -> list[Expr]:
+    given = listed(values)
+    if given is None:
+        raise ArgumentError(f"{what} is {described(values)}, not a list")
+    return [convert(v) for v in given]
+
+
 def _raising(call: Callable[[], Any]) -> Any:
     """The result of call; what it refuses is an ArgumentError, as outside of primitives."""
     try:
         return call()
     except Illegal as why:
-        raise ArgumentError(str(why), why.hint) from None
+        raise ArgumentError(str(why), why.hint) from why.__cause__
 
 
 def _renamed(e: Expr, points: Sequence[Var], at: Sequence[Any]) -> Expr:
     return substitute(e, dict(zip(points, at, strict=True)))
+
+
+def _result(function: Callable[..., Any], axes: Sequence[Var], what: str) -> Any:
+    """What a function of the user gives. Refuses where it raises; that error is then the cause of the refusal."""
+    try:
+        return function(*axes)
+    except (Illegal, TilewrightError):
+        raise
+    except Exception as why:
+        raise Illegal(f"{what} raised {type(why).__name__}: {why}",
+                      hint="it is called with variables for the indices, not with numbers") from why
 
 
 def _names(function: Callable[..., Any], rank: int, what: str) -> list[str]:

@@ -110,6 +110,8 @@ def _with_text(signature: inspect.Signature, as_text: Rewrite, args: tuple[Any, 
     """The arguments of a call after as_text; as they are where it refuses them."""
     try:
         bound = signature.bind(*args, **kwargs)
+        for rv in handles_in(bound.arguments.values()):
+            bound.arguments["sch"].require_valid(rv)
         as_text(bound.arguments)
     except (TypeError, Illegal):
         return args, kwargs
@@ -146,7 +148,7 @@ def _run(sch: Schedule, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: M
         if isinstance(why, Illegal) and sch.depth == 1:
             owners = [rv.func for rv in handles_in(arguments.values()) if not isinstance(rv, ExprRV)]
             focus = next((f for f in owners if f in saved[0]), sch.focus)
-            raise _rendered(saved[0][focus], kind, arguments, why) from None
+            raise _rendered(saved[0][focus], kind, arguments, why) from why.__cause__
         raise
     finally:
         sch.depth -= 1

@@ -25,14 +25,18 @@ class Entered:
         self._session.exit()
 
 
+def _integer(seed: int) -> int:
+    if not isinstance(seed, int):
+        raise ArgumentError(f"seed is {described(seed)}, not an integer")
+    return seed
+
+
 class Session:
     """The part of Schedule that does not concern the loops."""
     focus: str                                               # the function that helpers act on
 
     def __init__(self, seed: int) -> None:
-        if not isinstance(seed, int):
-            raise ArgumentError(f"seed is {described(seed)}, not an integer")
-        self.rng = random.Random(seed)
+        self.rng = random.Random(_integer(seed))
         self.depth = 0                                       # of primitives called by primitives
         self.amended: dict[str, Any] = {}                    # arguments to record instead of those given
         self._working: list[str | None] = [None]
@@ -78,7 +82,7 @@ class Session:
 
     def seed(self, seed: int) -> None:
         """Start the random state anew."""
-        self.rng.seed(seed)
+        self.rng.seed(_integer(seed))
 
     def fork_seed(self) -> int:
         """A seed for another schedule, drawn from the random state of this one."""
@@ -110,7 +114,7 @@ class Session:
         Raises ScheduleError where the module has no such kernel.
         """
         kernels = self.scheduled_functions()
-        if func_name not in kernels:
+        if not isinstance(func_name, str) or func_name not in kernels:
             raise ScheduleError(f"the module has no kernel {func_name!r}", f"its kernels are {', '.join(kernels)}")
         self._working[-1] = self.focus = func_name
 

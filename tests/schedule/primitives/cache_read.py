@@ -71,6 +71,20 @@ def cache_read_name():
     sch.cache_read(block, "Q", "local")
 
 
+@wrong("`cache_read(block, [0], \"local\")`: a buffer by a list",
+       r"cache_read\(.*\): the buffer is \[0\], not a position, a name or a Buffer")
+def cache_read_list():
+    sch, block, _, _, _ = product()
+    sch.cache_read(block, [0], "local")
+
+
+@wrong("`cache_read(B, \"A\", \"local\", i)`: a loop for the consumers",
+       r"consumer_blocks is loop i, not a list of blocks")
+def cache_read_for_a_loop():
+    sch = watch(blocks(chain))
+    sch.cache_read("B", "A", "local", sch.get_loops("B")[0])
+
+
 @wrong("`cache_read` for a block that does not read the buffer",
        r"block C does not read A")
 def cache_read_of_a_stranger():

@@ -155,7 +155,7 @@ def reindex_of_what_may_not_exist():
 
 @REINDEX.wrong(
     "`reindex(C, (\"read\", 7))`",
-    r"block C has no buffer \['read', 7\]|block C has no buffer \('read', 7\)")
+    r"block C reads 2 buffer\(s\), there is no number 7")
 def reindex_of_no_buffer():
     sch, block, *_ = unwatched_product()
     watch(sch).reindex(block, ("read", 7))

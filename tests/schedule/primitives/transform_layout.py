@@ -76,6 +76,12 @@ def layout_arity():
     watch(sch).transform_layout(sch.get_block("B"), ("write", 0), lambda i: (i,))
 
 
+@wrong("`transform_layout(..., lambda i, j: (i, 1 // 0))`: an index map that fails",
+       r"transform_layout\(.*\): index_map raised ZeroDivisionError: ")
+def layout_that_fails():
+    watched_chain().transform_layout("B", ("write", 0), lambda i, j: (i, 1 // 0))
+
+
 @wrong("`transform_layout(B, 3, ...)`", r'the buffer is 3, not \("read", n\), \("write", n\) or a name')
 def layout_of_number():
     watched_chain().transform_layout("B", 3, lambda i, j: (j, i))

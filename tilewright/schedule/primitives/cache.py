@@ -113,7 +113,7 @@ def cache_write(sch: Schedule, block: BlockRV, write_buffer_index: int | str | l
             hint="make a copy of each")
     place = place_in(sch, loops)
     require_whole_iteration(sch, realize)
-    consumers = caching.same_scope(sch, realize, consumer_blocks or ())
+    consumers = caching.same_scope(sch, realize, consumer_blocks)
     for c in consumers:
         read = [b for b in sources if dataflow.reads(c.block, b)]
         require(bool(read), f"block {c.block.name} does not read {source.name}", c)

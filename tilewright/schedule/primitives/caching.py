@@ -22,7 +22,7 @@ from tilewright.schedule.analysis.required import Place
 from tilewright.schedule.primitives.nest import nest
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import BlockRV, Index
-from tilewright.support.errors import legal, require
+from tilewright.support.errors import described, legal, require
 from tilewright.support.names import identifier
 from tilewright.tir.arithmetic import all_of, binary
 from tilewright.tir.buffer import Buffer, BufferRegion, Load, element_region
@@ -42,12 +42,15 @@ def chosen(realize: BlockRealize, regions: Sequence[BufferRegion], which: int | 
     """The region of a block that is meant by a position, a name or the buffer."""
     name, names = realize.block.name, [r.buffer.name for r in regions]
     hint = f"it {verb} {', '.join(names) or 'nothing'}"
-    if isinstance(which, int) and not isinstance(which, bool):
+    if type(which) is int:
         require(0 <= which < len(regions), f"block {name} {verb} {len(regions)} buffer(s), there is no number {which}",
                 realize, hint=hint)
         return regions[which]
+    require(isinstance(which, (str, Buffer)), f"the buffer is {described(which)}, not a position, a name or a Buffer",
+            realize, hint=hint)
+    wanted = which.name if isinstance(which, Buffer) else which
     found = [r for r in regions if r.buffer is which or r.buffer.name == which]
-    require(len(found) > 0, f"block {name} {verb} no buffer {which!r}", realize, hint=hint)
+    require(len(found) > 0, f"block {name} {verb} no buffer {wanted!r}", realize, hint=hint)
     return found[0]
 
 
@@ -68,9 +71,12 @@ def require_visible(realize: BlockRealize, buffer: Buffer) -> None:
             f"block {realize.block.name} reads {buffer.name} in a way that cannot be seen", realize)
 
 
-def same_scope(sch: Schedule, realize: BlockRealize, blocks: Iterable[BlockRV]) -> list[BlockRealize]:
-    """The blocks. None may lie in another block beside `realize`: the regions of that one would not hold the copy."""
-    found = [sch.realize(b) for b in blocks]
+def same_scope(sch: Schedule, realize: BlockRealize, blocks: Sequence[BlockRV] | None) -> list[BlockRealize]:
+    """The consumer_blocks. None may lie in another block beside `realize`: the regions of that one would not hold the
+    copy."""
+    given = [] if blocks is None else blocks
+    require(isinstance(given, (list, tuple)), f"consumer_blocks is {described(given)}, not a list of blocks", realize)
+    found = [sch.realize(b) for b in given]
     for other in found:
         require(other is sch.root or sch.index.scope_of(other) is sch.root, f"block {other.block.name} and block "
                 f"{realize.block.name} are not inside the same block", other, realize, hint="name the block around it")

@@ -10,21 +10,22 @@ from tilewright.arith.itermap import detect_iter_map
 from tilewright.arith.regions import intervals_of
 from tilewright.schedule.index_map import IndexMap, PadValue, new_shape
 from tilewright.schedule.primitive import primitive
+from tilewright.schedule.primitives import caching
 from tilewright.schedule.primitives.layout_padding import Change, give_padding
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import BlockRV
-from tilewright.support.errors import legal, require
+from tilewright.support.errors import described, legal, require
 from tilewright.tir.buffer import Buffer, BufferRegion, Load, MatchBuffer
 from tilewright.tir.expr import Call, Expr, IntImm, Var
 from tilewright.tir.iter_var import Range
 from tilewright.tir.node import Node, rewrite, walk
-from tilewright.tir.stmt import Block, PrimFunc, Store
+from tilewright.tir.stmt import Block, BlockRealize, PrimFunc, Store
 
 
 def buffer_as_position(arguments: dict[str, Any]) -> Buffer:
     """The buffer that is meant, in the arguments as its position among the regions of the block."""
-    block = arguments["sch"].realize(arguments["block"]).block
-    old = chosen_buffer(block, arguments["buffer"])
+    realize = arguments["sch"].realize(arguments["block"])
+    block, old = realize.block, chosen_buffer(realize, arguments["buffer"])
     if isinstance(arguments["buffer"], Buffer):
         arguments["buffer"] = next((kind, n) for kind, regions in (("write", block.writes), ("read", block.reads))
                                    for n, r in enumerate(regions) if r.buffer is old)
@@ -68,7 +69,7 @@ def transform_layout(sch: Schedule, block: BlockRV, buffer: tuple[str, int] | st
     - index_map gives no two elements the same place.
     """
     realize = sch.realize(block)
-    old = chosen_buffer(realize.block, buffer)
+    old = chosen_buffer(realize, buffer)
     given = any(old is b for b in sch.func.buffers)
     require(not given or of_arguments is True, f"{old.name} is an argument of the function", realize,
             hint="cache_read or cache_write makes a copy whose layout may change; of_arguments=True changes what the "
@@ -110,21 +111,16 @@ def _with_argument(func: PrimFunc, old: Buffer, new: Buffer) -> PrimFunc:
     return func.replace(buffer_map=arguments)
 
 
-def chosen_buffer(block: Block, which: tuple[str, int] | str | Buffer) -> Buffer:
+def chosen_buffer(realize: BlockRealize, which: tuple[str, int] | str | Buffer) -> Buffer:
     """The buffer of a block that ("read", n), ("write", n), a name or a Buffer means. Refuses what means none."""
+    block = realize.block
     regions: Mapping[str, Sequence[BufferRegion]] = {"read": block.reads, "write": block.writes}
     if isinstance(which, (str, Buffer)):
-        found = [r.buffer for r in (*block.writes, *block.reads) if r.buffer is which or r.buffer.name == which]
-        what = repr(which) if isinstance(which, str) else which.name
-    else:
-        pair = isinstance(which, (tuple, list)) and len(which) == 2 and which[0] in regions
-        require(pair and type(which[1]) is int, f'the buffer is {which!r}, not ("read", n), ("write", n) or a name')
-        found = [r.buffer for n, r in enumerate(regions[which[0]]) if n == which[1]]
-        what = repr(which)
-    require(bool(found), f"block {block.name} has no buffer {what}",
-            hint=f"it reads {', '.join(r.buffer.name for r in block.reads) or 'none'} and writes "
-                 f"{', '.join(r.buffer.name for r in block.writes) or 'none'}")
-    return found[0]
+        return caching.chosen(realize, (*block.writes, *block.reads), which, "has").buffer
+    kind, n = which if isinstance(which, (tuple, list)) and len(which) == 2 else (None, None)
+    known = isinstance(kind, str) and kind in regions and type(n) is int
+    require(known, f'the buffer is {described(which)}, not ("read", n), ("write", n) or a name', realize)
+    return caching.chosen(realize, regions[kind], n, f"{kind}s").buffer
 
 
 def is_element(region: Sequence[Range]) -> bool:

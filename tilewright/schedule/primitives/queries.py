@@ -27,8 +27,7 @@ def get_block(sch: Schedule, name: str, func_name: str | None = None) -> BlockRV
         func_name = sch.focus if sch.focus in owners or not owners else owners[0]
         require(len(owners) <= 1 or func_name == sch.focus,
                 f"functions {', '.join(owners)} have a block {name}", hint="pass func_name")
-    require(func_name in sch.scheduled_functions(), f"the module has no kernel {func_name!r}",
-            hint=f"its kernels are {', '.join(sch.scheduled_functions())}")
+    _require_kernel(sch, func_name)
     names = sch.block_names(func_name)
     now = sch.current_name(BlockRV(name, func_name))
     require(name in names, f"function {func_name} has no block {name!r}",
@@ -36,6 +35,12 @@ def get_block(sch: Schedule, name: str, func_name: str | None = None) -> BlockRV
     sch.focus = func_name
     _amend_function(sch, func_name)
     return BlockRV(name, func_name)
+
+
+def _require_kernel(sch: Schedule, name: str) -> None:
+    kernels = sch.scheduled_functions()
+    require(isinstance(name, str) and name in kernels, f"the module has no kernel {name!r}",
+            hint=f"its kernels are {', '.join(kernels)}")
 
 
 def _amend_function(sch: Schedule, func_name: str) -> None:
@@ -51,8 +56,7 @@ def get_blocks(sch: Schedule, func_name: str | None = None) -> list[BlockRV]:
     func_name: the function; the one scheduled last without it.
     """
     name = sch.focus if func_name is None else func_name
-    require(isinstance(name, str) and name in sch.scheduled_functions(), f"the module has no kernel {name!r}",
-            hint=f"its kernels are {', '.join(sch.scheduled_functions())}")
+    _require_kernel(sch, name)
     _amend_function(sch, name)
     return [BlockRV(b, name) for b in sch.block_names(name) if b != "root"]
 

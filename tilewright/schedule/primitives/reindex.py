@@ -106,7 +106,7 @@ def reindex(sch: Schedule, block: BlockRV, buffer: tuple[str, int] | str | Buffe
     reindex_cache_read for a buffer that is read, of reindex_cache_write for one that is written.
     """
     realize = sch.realize(block)
-    source = chosen_buffer(realize.block, buffer)
+    source = chosen_buffer(realize, buffer)
     name = identifier(f"{source.name}_reindex")
     if writes(realize.block, source):
         require_stage(sch, realize, alone=False)

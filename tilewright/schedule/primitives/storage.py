@@ -66,6 +66,7 @@ def unsafe_set_dtype(sch: Schedule, block: BlockRV, buffer_index: int | str, dty
         name = dt.canonical(dtype)
     except IRError as why:
         require(False, str(why), realize)
+    sch.amend(dtype=name)
     require(name != "handle" and dt.lanes_of(name) == 1, f"{described(dtype)} is no dtype of elements", realize)
     body = sch.func.body
     require(not any(hides(n, old) for n in walk(body)), f"the function uses {old.name} other than by its elements",
@@ -124,7 +125,7 @@ def set_axis_separator(sch: Schedule, block: BlockRV | str, buffer: tuple[str, i
     Legal when the separators rise, from 0 to the number of dimensions.
     """
     realize = sch.realize(block)
-    old = chosen_buffer(realize.block, buffer)
+    old = chosen_buffer(realize, buffer)
     given = isinstance(axis_separators, (list, tuple)) and all(type(a) is int for a in axis_separators)
     require(given, f"axis_separators is {described(axis_separators)}, not a list of axes", realize)
     axes = tuple(axis_separators)
