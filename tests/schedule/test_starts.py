@@ -89,6 +89,8 @@ ROWS = "for i in range(8); "
     (sums("for k, l in T.grid(2, 2); for i in range(8 - l * 4)", k="k * 2 + l", extent=4), 1, "depend on the step"),
     (sums("for k in range(2); for l in range(2); for i in range(7)", i="i + l", k="k * 2 + l", extent=4), 1,
      "the step decides which output"),
+    (sums(ROWS + "for k in range(1, 3)"), 1, "starts its reduction at vk = 0, and would start it at 1"),
+    (sums(ROWS + "for k in range(2)", k="k + 1"), 0, "would start it at 1"),
 ])
 def test_a_block_that_would_start_once_what_starts_at_other_steps(func, position, message):
     refused(func, message, blockized(position))
@@ -99,9 +101,16 @@ def test_a_block_that_would_start_once_what_starts_at_other_steps(func, position
     (sums(ROWS + "for k in range(2); for u in range(2); for l in range(2)", k="k * 2 + l", where="k * 2 + l < 3"), 3),
     (sums("for k in range(3); for i in range(p)"), 1),
     (sums("for k in range(2); for i in range(8 - k * 4)", extent=2), 1),
+    (sums(ROWS + "for k in range(2)"), 1),
+    (sums(ROWS + "for k in range(3)", k="2 - k"), 1),
 ])
 def test_a_block_that_starts_as_often_as_its_steps_did(func, position):
     unchanged(func, moved(func, blockized(position)), (0, 3), (2, 3), (8, 3))
+
+
+def test_a_block_around_one_step_that_is_not_the_first():
+    refused(sums("for i in range(8)", k="1"), "would start it at 1",
+            lambda sch: sch.blockize(sch.get_loops("S")[0], preserve_unit_iters=False))
 
 
 @pytest.mark.parametrize("func", [

@@ -264,6 +264,22 @@ def blockize_idle():
     sch.blockize(sch.get_loops("C")[2])
 
 
+@wrong("`blockize(k)` of a sum whose loop does not begin at its first step",
+       r"block C starts its reduction at vk = 0, and would start it at 1 in the new block")
+def blockize_late_steps():
+    sch = script("""
+for i in range(8):
+    for k in range(1, 8):
+        with T.block("C"):
+            vi = T.axis.spatial(8, i)
+            vk = T.axis.reduce(8, k)
+            with T.init():
+                B[vi, 0] = 0
+            B[vi, 0] = B[vi, 0] + A[vi, vk]
+""")
+    sch.blockize(sch.get_loops("C")[1])
+
+
 @wrong("`blockize([root])`", r"the root block cannot be put into a block")
 def blockize_root():
     sch = watch(blocks(chain))

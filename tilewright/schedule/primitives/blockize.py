@@ -49,7 +49,7 @@ def blockize(sch: Schedule, target: LoopRV | Sequence[BlockRV], preserve_unit_it
     Legal when
     - of a loop: one block is below it, and each of its axes is `outer*c + inner`, where inner runs through 0, 1, ...,
       c-1 in the loops below and outer stays the same; where the new block starts a reduction, the loops below run each
-      point of it once;
+      point of it once, and where a block starts one, its axes begin where their domains do;
     - of blocks: no other block is among them, and none reduces over nothing below a loop that never runs.
     """
     if isinstance(target, LoopRV):

@@ -165,6 +165,9 @@ class _Blockized:
             why = unsure_start(realize, [*around, *inside], self.analyzer, inside)
             legal(not why, why, realize)
             self._require_one_start(inside)
+        for part in parts if realize.block.init is not None else ():
+            if part.axis.iter_type == COMM_REDUCE:
+                self._require_first(part.axis)
 
     def _require_one_start(self, inside: Sequence[For]) -> None:
         """The loops inside run each point of the new block once: it starts the reduction once, ahead of them all."""
@@ -193,6 +196,14 @@ class _Blockized:
         self.value[iv.var] = total
         for axis, _ in (*self.outer_axes[-1:], *self.inner_axes[-1:]):
             self.analyzer.bind(axis.var, axis.domain.min, axis.domain.extent)
+
+    def _require_first(self, iv: IterVar) -> None:
+        """The new axes of a reduction are at their first points where the old one is: there it starts."""
+        points = {new.var: new.domain.min for new, _ in (*self.outer_axes, *self.inner_axes)}
+        first, name = self.analyzer.simplify(substitute(self.value[iv.var], points)), self.realize.block.name
+        legal(self.analyzer.equal(first, iv.domain.min), f"block {name} starts its reduction at {iv.var.name} = "
+              f"{iv.domain.min}, and would start it at {first} in the new block", self.top, self.realize,
+              hint="run the loops over the domain from its beginning, under a condition")
 
     def _require_start(self, part: _Part) -> None:
         """A reduction over no elements starts where its axes say that there are none: so must the new ones.
