@@ -94,7 +94,7 @@ def test_a_reduction_of_no_elements_starts_outside_of_a_loop_that_never_runs():
     sch.reorder(outer, loops(sch, "b")[2], inner)
     never = sch.fuse(*loops(sch, "b")[1:])
     last = sch.add_unit_loop(sch.get_block("b"))
-    with pytest.raises(ScheduleError, match="never runs"):
+    with pytest.raises(ScheduleError, match="drives a reduction axis"):
         sch.decompose_reduction(sch.get_block("b"), last)
     sch.decompose_reduction(sch.get_block("b"), never)
     check(sch.func, [np.zeros((2, 3), "int32")], np.full(2, -2**31, "int32"))
@@ -109,7 +109,7 @@ def test_the_parts_of_a_reduction_of_no_elements(fused):
     outer, inner = sch.split(column, [None, 2])
     if fused:
         sch.fuse(row, outer)
-        with pytest.raises(ScheduleError, match="never runs"):
+        with pytest.raises(ScheduleError, match="drives output and reduction axes"):
             sch.rfactor(inner, 0)
     else:
         sch.rfactor(inner, 0)
@@ -446,7 +446,7 @@ def test_a_block_of_a_reduction_over_nothing_that_was_split_and_fused():
     one, two, three = sch.split(inner, [None, 2, 3])
     four, _ = sch.split(one, [2, None])
     sch.fuse(outer, middle, four)
-    with pytest.raises(ScheduleError, match="has 0 elements"):
+    with pytest.raises(ScheduleError, match="no outer"):
         sch.blockize(three)
     check(sch.func, [np.zeros(0, "int32")], np.array(-2**31, "int32"))
 

@@ -1,12 +1,13 @@
 """The value of reductions over no elements: their start value."""
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 
 from tilewright.support.names import NameSupply
 from tilewright.tir.accesses import uses_below
 from tilewright.tir.arithmetic import all_of, any_of, binary, conjuncts
 from tilewright.tir.buffer import Buffer, whole_region
+from tilewright.tir.conversion import is_const
 from tilewright.tir.equal import structural_equal
 from tilewright.tir.expr import Expr, IntImm, Var
 from tilewright.tir.iter_var import COMM_REDUCE, IterVar
@@ -39,6 +40,10 @@ def start_empty_reductions(func: PrimFunc) -> PrimFunc:
 
     A block starts its reduction at the first step, so a reduction of no steps would leave its output as it is
     otherwise. Reductions of a constant extent above 0 stay as they are.
+
+    The start leaves the loops that drive an axis of the reduction, and no other but those whose bounds speak of these:
+    it runs for the iterations of the rest, under the conditions that speak of these alone. So the order of loops, and
+    how they are cut, does not matter. An output axis whose value speaks of a loop that is left runs over its domain.
     """
     if not any(may_be_empty(n) for n in walk(func.body) if isinstance(n, Block)):
         return func
@@ -58,33 +63,30 @@ class _Starts:
         if not isinstance(stmt, For):
             return map_sub_statements(stmt, lambda s: self.visit(s, above))
         starts: list[Stmt] = []
-        for realize, between in _reducing(stmt, (stmt,)):
-            if id(realize) in self.done or not (never_runs(stmt) or realize.reduces_over(stmt.loop_var)):
+        for realize, between in _reducing(stmt.body, (stmt,)):
+            if id(realize) in self.done or not realize.reduces_over(stmt.loop_var):
                 continue
             self.done.add(id(realize))
             if may_be_empty(realize.block):
-                starts += self._start(realize, between, {loop.loop_var for loop in (*above, *between)})
+                starts += self._start(realize, between, above)
         new = map_sub_statements(stmt, lambda s: self.visit(s, (*above, stmt)))
         return seq([*starts, new]) if starts else new
 
-    def _start(self, realize: BlockRealize, between: Sequence[For], loop_vars: set[Var]) -> list[Stmt]:
-        """`if the domain is empty: init`, below the loops of between that drive output axes alone.
+    def _start(self, realize: BlockRealize, between: Sequence[For | IfThenElse], above: Sequence[For]) -> list[Stmt]:
+        """`if the domain is empty: init`, below what of between does not speak of the reduction's loops.
 
         [] where loops decide whether it is empty.
         """
+        inside = [s for s in between if isinstance(s, For)]
         sizes = [iv.domain.extent for iv in _reductions(realize.block)]
-        if any(n in loop_vars for e in sizes for n in walk(e)):
+        loop_vars = {loop.loop_var for loop in (*above, *inside)}
+        if any(speaks_of(loop_vars, e) for e in sizes):
             return []
         empty = any_of(*[binary("le", e, 0) for e in sizes])
-        driving = {loop.loop_var for loop in between if never_runs(loop) or realize.reduces_over(loop.loop_var)}
-        kept = [loop for loop in between if loop.loop_var not in driving
-                and not any(n in driving for e in (loop.min, loop.extent) for n in walk(e))]
-        never = any(never_runs(loop) for loop in between)
-        around = loop_vars - {loop.loop_var for loop in between} if never else None
-        shared = [loop.loop_var for loop in kept if not any(self._has_its_own(loop, w.buffer)
-                                                            for w in realize.block.writes)]
-        nest = _init_nest(realize, kept, {loop.loop_var for loop in between}, around, shared, self.names)
-        return [nest if isinstance(empty, IntImm) else IfThenElse(empty, nest)]
+        left = left_by_start(realize, inside)
+        shared = {loop.loop_var for loop in inside if loop.kind == THREAD_BINDING and not any(
+            self._has_its_own(loop, w.buffer) for w in realize.block.writes)}
+        return [_below(empty, _init_nest(realize, between, left, shared, self.names))]
 
     def _has_its_own(self, loop: For, buffer: Buffer) -> bool:
         """True where each iteration of a loop over threads has a buffer of its own."""
@@ -122,28 +124,47 @@ def _is_positive(iv: IterVar) -> bool:
     return iv.dom is None or (isinstance(iv.dom.extent, IntImm) and iv.dom.extent.value > 0)
 
 
-def _reducing(stmt: Stmt, loops: tuple[For, ...]) -> Iterator[tuple[BlockRealize, tuple[For, ...]]]:
-    """The realizations below stmt of blocks with an init, and the loops down to them; none inside of other blocks.
+def _reducing(stmt: Stmt, path: tuple[For | IfThenElse, ...]) -> Iterator[
+        tuple[BlockRealize, tuple[For | IfThenElse, ...]]]:
+    """The realizations in stmt of blocks with an init, and the loops and conditions down to them, after those of path;
+    none inside of other blocks.
 
     A block whose output is allocated on the way is left out: nothing outside sees it.
     """
     hidden: set[Buffer] = set()
-    body = stmt.body if isinstance(stmt, For) else stmt
-    while isinstance(body, Allocate):
-        hidden.add(body.buffer)
-        body = body.body
-    for s in body.stmts if isinstance(body, Seq) else (body,):
-        found: Iterable[tuple[BlockRealize, tuple[For, ...]]] = ()
+    while isinstance(stmt, Allocate):
+        hidden.add(stmt.buffer)
+        stmt = stmt.body
+    for s in stmt.stmts if isinstance(stmt, Seq) else (stmt,):
+        found: Iterable[tuple[BlockRealize, tuple[For | IfThenElse, ...]]] = ()
         if isinstance(s, For):
-            found = _reducing(s, (*loops, s))
+            found = _reducing(s.body, (*path, s))
+        elif isinstance(s, IfThenElse) and s.else_case is None:
+            found = _reducing(s.then_case, (*path, s))
         elif isinstance(s, BlockRealize) and s.block.init is not None:
-            found = [(s, loops)]
+            found = [(s, path)]
         yield from (f for f in found if not any(w.buffer in hidden for w in f[0].block.writes))
 
 
-def never_runs(loop: For) -> bool:
-    """True for a loop of no iterations, which need not be said by the axes that it drove."""
-    return isinstance(loop.extent, IntImm) and loop.extent.value <= 0
+def left_by_start(realize: BlockRealize, loops: Sequence[For], more: Container[Var] = ()) -> set[Var]:
+    """The variables of the loops that the start of a reduction over nothing leaves: of those that drive the reduction
+    or are of `more`, and of those whose bounds speak of one of these."""
+    left: set[Var] = set()
+    for loop in loops:
+        if loop.loop_var in more or realize.reduces_over(loop.loop_var) or any(
+                speaks_of(left, e) for e in (loop.min, loop.extent)):
+            left.add(loop.loop_var)
+    return left
+
+
+def speaks_of(variables: Container[Var], e: Expr) -> bool:
+    """True where one of the variables occurs in e."""
+    return any(isinstance(n, Var) and n in variables for n in walk(e))
+
+
+def _apart_from(variables: Container[Var], condition: Expr) -> list[Expr]:
+    """The parts of a condition that do not speak of the variables."""
+    return [c for c in conjuncts(condition) if not speaks_of(variables, c)]
 
 
 def _is_whole_axis(value: Expr, iv: IterVar, loops: Sequence[For]) -> bool:
@@ -155,33 +176,28 @@ def _is_whole_axis(value: Expr, iv: IterVar, loops: Sequence[For]) -> bool:
                and structural_equal(loop.extent, iv.domain.extent) for loop in loops)
 
 
-def _init_nest(realize: BlockRealize, kept: Sequence[For], inside: set[Var], around: set[Var] | None,
-               shared: Sequence[Var], names: NameSupply) -> Stmt:
-    """The init of a block for the output points that the loops `kept` drive; other axes run over their domains.
+def _init_nest(realize: BlockRealize, between: Sequence[For | IfThenElse], left: set[Var], shared: set[Var],
+               names: NameSupply) -> Stmt:
+    """The init of a block below what of `between` does not speak of the loops `left`.
 
-    around: the loops outside, where some of the loops `inside` has no iterations. Then only what an axis is bound to
-    in terms of these, or a loop over the whole of its domain, tells which outputs there are: fuse gives loops that
-    never run any value. shared: the loops of kept whose iterations write one buffer.
+    Output axes that these drive run over their domains. shared: the loops over threads that write one buffer. Of
+    those that do not tell which elements, one thread starts them.
     """
     block = realize.block
-    lost = {iv.var for iv, value in realize.bound if around is not None and not any(n in around for n in walk(value))
-            and not _is_whole_axis(value, iv, kept)}
-    if around is not None:
-        needed = {n for iv, value in realize.bound if iv.var not in lost for n in walk(value)}
-        kept = [loop for loop in kept if loop.loop_var in needed or loop.kind == THREAD_BINDING]
+    kept = [s for s in between if isinstance(s, For) and s.loop_var not in left]
     fresh = {loop.loop_var: Var(loop.loop_var.name, loop.loop_var.dtype) for loop in kept}
-    dropped = inside - set(fresh)
+    telling = {n for iv, value in realize.bound if iv.iter_type != COMM_REDUCE and not speaks_of(left, value)
+               for n in walk(value)}
+    predicate = _apart_from(left, realize.predicate)
+    predicate += [binary("eq", loop.loop_var, loop.min) for loop in kept
+                  if loop.loop_var in shared and loop.loop_var not in telling]
     iters, values, own, table = [], [], [], {}
-    predicate = [c for c in conjuncts(realize.predicate) if not any(n in dropped for n in walk(c))]
-    if around is not None:                               # of the threads that share the output, one starts it
-        predicate += [binary("eq", loop.loop_var, loop.min) for loop in kept if loop.loop_var not in needed
-                      and loop.loop_var in shared]
     for iv, value in realize.bound:
         if iv.iter_type == COMM_REDUCE:
             continue
         table[iv.var] = Var(iv.var.name, iv.var.dtype)
         iters.append(IterVar(iv.domain, table[iv.var], iv.iter_type))
-        if iv.var in lost or any(n in dropped for n in walk(value)):
+        if speaks_of(left, value):
             var = Var(iv.var.name, iv.var.dtype)
             own.append((var, iv.domain.extent))
             values.append(binary("add", iv.domain.min, var))
@@ -199,8 +215,15 @@ def _init_nest(realize: BlockRealize, kept: Sequence[For], inside: set[Var], aro
                               started)
     for var, extent in reversed(own):
         nest = For(var, IntImm(0, var.dtype), extent, SERIAL, nest)
-    for loop in reversed(kept):
-        bound = loop.kind == THREAD_BINDING
-        nest = For(fresh[loop.loop_var], substitute(loop.min, fresh), substitute(loop.extent, fresh),
-                   loop.kind if bound else SERIAL, nest, loop.thread_tag)
+    for outer in reversed(between):
+        if isinstance(outer, IfThenElse):
+            nest = _below(substitute(all_of(*_apart_from(left, outer.condition)), fresh), nest)
+        elif outer.loop_var in fresh:
+            bound = outer.kind == THREAD_BINDING
+            nest = For(fresh[outer.loop_var], substitute(outer.min, fresh), substitute(outer.extent, fresh),
+                       outer.kind if bound else SERIAL, nest, outer.thread_tag)
     return nest
+
+
+def _below(condition: Expr, stmt: Stmt) -> Stmt:
+    return stmt if is_const(condition, 1) else IfThenElse(condition, stmt)

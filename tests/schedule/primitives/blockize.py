@@ -59,21 +59,6 @@ for i, k in T.grid(8, n):
     sch.blockize(sch.get_loops("C")[0])
 
 
-@wrong("`blockize([block])` of a reduction over nothing below a loop that never runs, which no axis names",
-       r"block C reduces over nothing, and loop k around the blocks never runs")
-def blockize_below_no_steps():
-    sch = script("""
-for i, k in T.grid(8, 0):
-    with T.block("C"):
-        vi = T.axis.spatial(8, i)
-        vk = T.axis.reduce(0, 0)
-        with T.init():
-            B[vi, 0] = 0
-        B[vi, 0] = B[vi, 0] + A[vi, vk]
-""", "A: T.Buffer((8, 8), 'int32'), B: T.Buffer((8, 8), 'int32')")
-    sch.blockize([sch.get_block("C")])
-
-
 @wrong("`blockize` of a loop over a block with `T.where(A[i] > 0)`",
        r"A is read on the way to block C, in what is to be the new block")
 def blockize_condition_on_data():
@@ -220,23 +205,31 @@ def blockize_triangle():
     watch(sch).blockize(sch.get_loops("C")[2])
 
 
-@wrong("`blockize(i_j)` of a loop that never runs, around an axis that has no values",
+@wrong("`blockize(k)` of a loop that never runs, around an axis that has no values",
        r"axis vi of block C is 0 around the loops, which is not known to be in its domain where they never run")
 def blockize_nothing():
-    a = te.placeholder((0, 4), "int32", name="A")
-    sch = Schedule(te.create_prim_func([a, te.compute((0, 4), lambda i, j: a[i, j] + 1, name="C")]))
-    fused = sch.fuse(*sch.get_loops("C"))
-    watch(sch).blockize(fused)
+    sch = script("""
+for k in range(0):
+    with T.block("C"):
+        vi = T.axis.spatial(0, 0)
+        C[vi] = A[vi]
+""", VECTORS_OF_16)
+    sch.blockize(sch.get_loops("C")[0])
 
 
-@wrong("`blockize(k)` of a sum over nothing whose loops were split and fused", r"axis vk of block C has 0 elements")
+@wrong("`blockize(ki)` of a sum that may have no terms, below a loop that runs all the same",
+       r"axis vk of block C has n elements; where these are none, the new block's axes would not tell")
 def blockize_sum_over_nothing():
-    a, k = te.placeholder((0,), "int32", name="A"), te.reduce_axis((0, 0), name="k")
-    sch = Schedule(te.create_prim_func([a, te.compute((), lambda: te.sum(a[k], axis=k), name="C")]))
-    outer, inner = sch.split(sch.get_loops("C")[0], [None, 6])
-    two, three = sch.split(inner, [2, 3])
-    sch.fuse(outer, two)
-    watch(sch).blockize(three)
+    sch = script("""
+for ko, ki in T.grid(T.max(n, 1), 4):
+    with T.block("C"):
+        vk = T.axis.reduce(n, ko * 4 + ki)
+        T.where(ko * 4 + ki < n)
+        with T.init():
+            B[0] = 0
+        B[0] = B[0] + A[vk]
+""", "A: T.Buffer((8,), 'int32'), B: T.Buffer((1,), 'int32'), n: T.int32")
+    sch.blockize(sch.get_loops("C")[1])
 
 
 REPEATED = """

@@ -163,27 +163,6 @@ def decompose_fused():
     watch(sch).decompose_reduction("C", fused)
 
 
-@wrong("`decompose_reduction` at a loop fused of an output axis and a reduction over nothing",
-       r"loop i_k_fused never runs, so it does not tell which elements block C is to start")
-def decompose_nothing():
-    a, k = te.placeholder((4, 0), "int32", name="A"), te.reduce_axis((0, 0), name="k")
-    c = te.compute((4,), lambda i: te.sum(a[i, k], axis=k), name="C")
-    sch = tw.Schedule(te.create_prim_func([a, c]))
-    fused = sch.fuse(*sch.get_loops("C"))
-    watch(sch).decompose_reduction("C", fused)
-
-
-@wrong("`decompose_reduction` inside a loop that never runs, of a reduction over nothing",
-       r"loop i_k_fused, outside of u, never runs, and block C is to start all the same")
-def decompose_inside_nothing():
-    a, k = te.placeholder((4, 0), "int32", name="A"), te.reduce_axis((0, 0), name="k")
-    c = te.compute((4,), lambda i: te.sum(a[i, k], axis=k), name="C")
-    sch = tw.Schedule(te.create_prim_func([a, c]))
-    sch.fuse(*sch.get_loops("C"))
-    unit = sch.add_unit_loop("C")
-    watch(sch).decompose_reduction("C", unit)
-
-
 @wrong("`decompose_reduction` of a block with views",
        r"block C starts its reduction through views of buffers \(match_buffer\)")
 def decompose_views():

@@ -85,6 +85,21 @@ for i, k in T.grid(4, n):
     sch.fuse(*sch.get_loops("C"))
 
 
+@wrong("`fuse` of a loop that may not run and drives nothing with the loop of a sum that may have no steps",
+       r"loop u may have no iterations, and then block C does not start its reduction")
+def fuse_with_idle_loop():
+    sch = script("""
+for i, u, k in T.grid(8, p, n):
+    with T.block("C"):
+        vi = T.axis.spatial(8, i)
+        vk = T.axis.reduce(n, k)
+        with T.init():
+            B[vi, 0] = 0
+        B[vi, 0] = B[vi, 0] + A[vi, vk]
+""", "A: T.Buffer((8, 8), 'int32'), B: T.Buffer((8, 8), 'int32'), n: T.int32, p: T.int32")
+    sch.fuse(*sch.get_loops("C")[1:])
+
+
 @wrong("`fuse()` of nothing", r"there is no loop to fuse")
 def fuse_nothing():
     watch(blocks()).fuse()
@@ -104,7 +119,7 @@ for i in range(8):
 
 
 @wrong("`fuse` of a part of an output axis with the loop of a sum of nothing",
-       r"would be fused with one that drives a part of axis vi of block C, which starts its reduction over nothing")
+       r"the fused loop would not tell which elements block C starts where its reduction has no steps")
 def fuse_part_with_nothing():
     a = te.placeholder((8, 0), name="A")
     k = te.reduce_axis((0, 0), name="k")

@@ -1,7 +1,6 @@
 """rfactor: its example, what it refuses, and how random schedules use it."""
 from __future__ import annotations
 
-import tilewright as tw
 from tests.fuzz.moves import MOST_BLOCKS, Action, Chooser, find_loop, move
 from tests.schedule.case import Case
 from tests.wrong_uses.programs import N, blocks, chain, script
@@ -99,18 +98,6 @@ def rfactor_of_differences():
     k = te.reduce_axis((0, N), name="k")
     sch = rewritten(scheduled(a, te.compute((), lambda: te.sum(a[k], axis=k), name="B")), difference)
     sch.rfactor(sch.get_loops("B")[0], 0)
-
-
-@wrong("`rfactor` below a loop fused with one that never runs, of a reduction over nothing",
-       r"loop i_k_0_fused never runs, and block B is to start all the same")
-def rfactor_of_nothing():
-    a = te.placeholder((4, 3), "int32", name="A")
-    k = te.reduce_axis((0, 0), name="k")
-    sch = tw.Schedule(te.create_prim_func([a, te.compute((4,), lambda i: te.sum(a[i, k], axis=k), name="B")]))
-    i, k = sch.get_loops("B")
-    outer, inner = sch.split(k, [None, 2])
-    sch.fuse(i, outer)
-    watch(sch).rfactor(inner, 0)
 
 
 @wrong("`rfactor` of a block with a view (match_buffer)", r"block C has views of buffers \(match_buffer\)")

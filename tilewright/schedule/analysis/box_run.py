@@ -10,7 +10,7 @@ from tilewright.arith.linear import linear
 from tilewright.arith.regions import intervals_of
 from tilewright.schedule.analysis.density import shows_empty
 from tilewright.schedule.analysis.domains import Domains, Interval, domain_of, domains_of
-from tilewright.schedule.analysis.iteration import is_plain, runs_once, sums_nothing
+from tilewright.schedule.analysis.iteration import is_plain, runs_once
 from tilewright.schedule.analysis.mixed_radix import is_number, reach
 from tilewright.schedule.outside import outside_of
 from tilewright.schedule.schedule import Schedule
@@ -65,8 +65,6 @@ def box_run(sch: Schedule, realize: BlockRealize) -> BoxRun | None:
     if len(known) < len(pairs):
         return None
     steps = {n for iv in realize.block.iter_vars if iv.iter_type == COMM_REDUCE for n in walk(values[iv.var])}
-    if sums_nothing(realize.block):                # its start runs, though its loops do not
-        return BoxRun(known, {})
     analyzer.assume(all_of(*[binary("gt", iv.domain.extent, 0) for iv, _ in pairs]))
     return BoxRun(known, {v: extent for v, (_, extent) in ranges.items() if v not in told and v not in steps
                           and not analyzer.prove(binary("gt", extent, 0))})

@@ -25,6 +25,7 @@ from tilewright.support.errors import legal
 from tilewright.tir.arithmetic import all_of, binary, conjuncts, maximum, minimum
 from tilewright.tir.buffer import BufferRegion, Load
 from tilewright.tir.conversion import cast, is_const
+from tilewright.tir.empty_reductions import left_by_start, may_be_empty, speaks_of
 from tilewright.tir.expr import Binary, Expr, IntImm, Var
 from tilewright.tir.iter_var import COMM_REDUCE, DATA_PARALLEL, IterVar, Range
 from tilewright.tir.node import same, substitute, walk
@@ -172,7 +173,7 @@ def require_whole_iteration(sch: Schedule, realize: BlockRealize, beside: Stmt |
     extra = beyond_domain(realize, analyzer)
     legal(not extra, f"block {block.name} runs only where {extra[0] if extra else ''}; moved, it would lose that "
           "condition", realize)
-    if simple:
+    if simple or sums_nothing(block):
         return
     used = {n for _, value in reductions for n in walk(value)}
     chosen = pairs if any(n in used for iv, v in pairs if iv.iter_type != COMM_REDUCE for n in walk(v)) else reductions
@@ -276,11 +277,10 @@ def narrowed(sch: Schedule, realize: BlockRealize, to_move: bool = True) -> Bloc
     place = Place(sch.analyzer_at(None), frozenset())
     values, ranges = reach(realize, domains_of(loops), outside_of(sch.index).lets)
     variables = {loop.loop_var for loop in loops}
-    unbound = sums_nothing(realize.block) and any(is_const(loop.extent, 0) for loop in loops)
+    left = left_by_start(realize, loops) if may_be_empty(realize.block) else ()
     iter_vars = []
     for iv, value in realize.bound:
-        # Fusing with a loop that never runs binds axes to constants: they say nothing of the elements to start.
-        whole = is_plain(iv, value, loops) or unbound and isinstance(value, IntImm)
+        whole = is_plain(iv, value, loops) or speaks_of(left, value)     # a reduction over nothing starts all of it
         if iv.iter_type == DATA_PARALLEL and not whole:
             hull = interval_of(values[iv.var], ranges, place.analyzer)
             ends = [] if hull is None else [("ge", hull[0]), ("lt", binary("add", *hull))]
@@ -309,7 +309,7 @@ def never_runs(sch: Schedule, block: Block) -> bool:
 def sums_nothing(block: Block) -> bool:
     """True for a reduction over no elements of outputs that exist: its init runs, though its loops do not.
 
-    Of other blocks below a loop that never runs, bound to constants by fuse, the init must not run either.
+    Of blocks without outputs the init must not run either.
     """
     empty = {iv.iter_type == COMM_REDUCE for iv in block.iter_vars if is_const(iv.domain.extent, 0)}
     return empty == {True}

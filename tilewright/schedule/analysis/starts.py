@@ -9,12 +9,13 @@ from tilewright.schedule.outside import outside_of
 from tilewright.schedule.schedule import Schedule
 from tilewright.support.errors import legal
 from tilewright.tir.accesses import uses_below
-from tilewright.tir.arithmetic import binary
+from tilewright.tir.arithmetic import binary, conjuncts
 from tilewright.tir.conversion import is_const
-from tilewright.tir.expr import IntImm
+from tilewright.tir.empty_reductions import left_by_start, speaks_of
+from tilewright.tir.expr import Expr, IntImm, Var
 from tilewright.tir.iter_var import COMM_REDUCE
 from tilewright.tir.node import statements, walk
-from tilewright.tir.stmt import BlockRealize, For
+from tilewright.tir.stmt import BlockRealize, For, IfThenElse
 
 
 def require_starts(sch: Schedule) -> None:
@@ -37,21 +38,34 @@ def require_starts(sch: Schedule) -> None:
 
 def require_known_starts(sch: Schedule, nest: Sequence[For]) -> None:
     """Refuse where the loops of nest, made one, no longer tell which elements a reduction over nothing starts: those
-    of its domain, unless loops over outputs or a condition on them leave some out."""
+    of its domain, unless loops that do not reduce, or a condition on them, leave some out."""
     merged = {loop.loop_var for loop in nest if not is_const(loop.extent, 1)}
     for realize in statements(nest[-1].body):
-        if not isinstance(realize, BlockRealize) or realize.block.init is None or not realize.reduces_over(*merged):
-            continue
-        outputs = [(iv, value) for iv, value in realize.bound if iv.iter_type != COMM_REDUCE
-                   and any(n in merged for n in walk(value))]
-        if not outputs or not _may_be_empty(sch, realize):
-            continue
-        left_out = [c for c in beyond_domain(realize, sch.analyzer_at(realize)) if any(n in merged for n in walk(c))]
-        loops = sch.index.loops_above(realize)
-        whole = all(is_plain(iv, value, loops) for iv, value in outputs) or runs_once(
-            outputs, loops, realize.predicate, sch.analyzer_at(None))
-        legal(whole and not left_out, f"the fused loop would not tell which elements block {realize.block.name} "
-              "starts where its reduction has no steps", nest[0], realize, hint="decompose_reduction first")
+        if isinstance(realize, BlockRealize) and realize.block.init is not None and _may_be_empty(sch, realize):
+            loops = sch.index.loops_above(realize)
+            before = left_by_start(realize, loops)
+            if merged & before and not merged <= before:
+                _require_known_start(sch, realize, nest[0], before, left_by_start(realize, loops, merged))
+
+
+def _require_known_start(sch: Schedule, realize: BlockRealize, top: For, before: set[Var], after: set[Var]) -> None:
+    """The start of a reduction, which leaves the loops `after` from now on, not only `before`, is for the same."""
+    def lost(e: Expr) -> bool:
+        return speaks_of(after, e) and not speaks_of(before, e)
+    name, analyzer, loops = realize.block.name, sch.analyzer_at(None), sch.index.loops_above(realize)
+    outputs = [(iv, value) for iv, value in realize.bound if iv.iter_type != COMM_REDUCE and lost(value)]
+    driving = {n for _, value in outputs for n in walk(value)}
+    whole = all(is_plain(iv, value, loops) for iv, value in outputs) and len(driving) == len(outputs) or runs_once(
+        outputs, loops, realize.predicate, analyzer)
+    alone = all(loop.loop_var in after or is_const(loop.extent, 1) for loop in loops if loop.loop_var in driving)
+    branches = [c for s in sch.index.path_to(realize) if isinstance(s, IfThenElse) for c in conjuncts(s.condition)]
+    left_out = any(map(lost, (*beyond_domain(realize, sch.analyzer_at(realize)), *branches)))
+    legal(whole and alone and not left_out, f"the fused loop would not tell which elements block {name} starts where "
+          "its reduction has no steps", top, realize, hint="decompose_reduction first")
+    idle = [loop for loop in loops if loop.loop_var in after - before and loop.loop_var not in driving
+            and not analyzer.prove(binary("gt", loop.extent, 0))]
+    legal(not idle, f"loop {idle[0].loop_var.name if idle else ''} may have no iterations, and then block {name} does "
+          "not start its reduction: the fused loop would not tell", top, realize, hint="decompose_reduction first")
 
 
 def _may_be_empty(sch: Schedule, realize: BlockRealize) -> bool:

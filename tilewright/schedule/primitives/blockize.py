@@ -16,7 +16,6 @@ from tilewright.schedule.state import BlockRV, LoopRV
 from tilewright.support.errors import legal, require
 from tilewright.tir.arithmetic import binary, maximum
 from tilewright.tir.buffer import Buffer
-from tilewright.tir.empty_reductions import may_be_empty, never_runs
 from tilewright.tir.expr import Expr, IntImm, Var
 from tilewright.tir.iter_var import DATA_PARALLEL, OPAQUE, IterVar, Range
 from tilewright.tir.node import map_children, statements, substitute, walk
@@ -50,7 +49,7 @@ def blockize(sch: Schedule, target: LoopRV | Sequence[BlockRV], preserve_unit_it
     - of a loop: one block is below it, and each of its axes is `outer*c + inner`, where inner runs through 0, 1, ...,
       c-1 in the loops below and outer stays the same; where the new block starts a reduction, the loops below run each
       point of it once, and where a block starts one, its axes begin where their domains do;
-    - of blocks: no other block is among them, and none reduces over nothing below a loop that never runs.
+    - of blocks: no other block is among them.
     """
     if isinstance(target, LoopRV):
         return sch.block_rv(blockize_loop(sch, sch.loop(target), preserve_unit_iters))
@@ -107,10 +106,6 @@ def _wrap(sch: Schedule, shared: Stmt, chosen: Sequence[Stmt], found: Sequence[B
     for r in found:
         legal(r.block.init is None or not r.reduces_over(*(a.loop_var for a in around)),
               f"block {r.block.name} reduces over loops around the blocks, and starts its reduction among them", r,
-              hint="call decompose_reduction first")
-        idle = [a for a in around if may_be_empty(r.block) and never_runs(a)]
-        legal(not idle, f"block {r.block.name} reduces over nothing, and loop {idle[0].loop_var.name if idle else ''} "
-              "around the blocks never runs: its start among them would not, either", r, *idle,
               hint="call decompose_reduction first")
     kinds = _loop_kinds(around, found)
     for loop in around:

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from tilewright.arith.analyzer import Analyzer
-from tilewright.schedule.analysis.iteration import sums_nothing
 from tilewright.schedule.analysis.legality import check_annotated_loops, require_fixed_bounds, reversed_dependence
 from tilewright.schedule.analysis.starts import require_known_starts
 from tilewright.schedule.primitive import primitive
@@ -20,9 +19,8 @@ from tilewright.tir.arithmetic import binary, ceildiv, maximum
 from tilewright.tir.conversion import cast, is_const
 from tilewright.tir.dtype import integer_range, promote
 from tilewright.tir.expr import Expr, IntImm, Var
-from tilewright.tir.iter_var import COMM_REDUCE
-from tilewright.tir.node import statements, walk
-from tilewright.tir.stmt import SERIAL, BlockRealize, For, Stmt
+from tilewright.tir.node import walk
+from tilewright.tir.stmt import SERIAL, For, Stmt
 
 
 @primitive
@@ -136,8 +134,8 @@ def fuse(sch: Schedule, *loops: LoopRV, preserve_unit_iters: bool = True, name: 
     - every loop is the whole body of the one before;
     - all are serial, without annotations;
     - no extent depends on the variable of another;
-    - a loop without iterations that reduces nothing is not fused with one of several loops that drive an output axis
-      together, nor one that may have none and reduces with one that leaves outputs out.
+    - a loop that may have no iterations and reduces is not fused with one that leaves outputs out, one of several loops
+      that drive an output axis together, or one that drives none and may have no iterations, either.
     """
     require(len(loops) > 0, "there is no loop to fuse")
     require(name is None or isinstance(name, str), f"the name of a loop is a text, not {described(name)}")
@@ -150,25 +148,8 @@ def fuse(sch: Schedule, *loops: LoopRV, preserve_unit_iters: bool = True, name: 
                 outer, inner, hint="loops are fused outermost first; reorder can bring them together")
     _require_rectangular(nest, "fused")
     require_fixed_bounds(nest)
-    if any(is_const(loop.extent, 0) for loop in nest):
-        _require_known_outputs(nest)
-    else:
-        require_known_starts(sch, nest)
+    require_known_starts(sch, nest)
     return _fuse(sch, nest, name)
-
-
-def _require_known_outputs(nest: Sequence[For]) -> None:
-    """The loops of nest, one of which never runs, do not tell a part of where reductions over nothing start."""
-    fused = {loop.loop_var for loop in nest if not is_const(loop.extent, 1)}
-    for realize in statements(nest[-1].body):
-        if not isinstance(realize, BlockRealize) or not sums_nothing(realize.block):
-            continue
-        for iv, value in realize.bound:
-            used = {n for n in walk(value) if isinstance(n, Var)}
-            legal(iv.iter_type == COMM_REDUCE or not used & fused or used <= fused,
-                  f"a loop without iterations would be fused with one that drives a part of axis {iv.var.name} of "
-                  f"block {realize.block.name}, which starts its reduction over nothing there", nest[0], realize,
-                  hint="fuse before the loop of the axis is split")
 
 
 def _fuse(sch: Schedule, nest: Sequence[For], name: str | None) -> LoopRV:
@@ -183,10 +164,14 @@ def _fuse(sch: Schedule, nest: Sequence[For], name: str | None) -> LoopRV:
     bind_loop(analyzer, fused, IntImm(0, dtype), total)
     table: dict[Var, Expr] = {}
     rest: Expr = fused
-    empty = any(isinstance(loop.extent, IntImm) and loop.extent.value == 0 for loop in nest)
+    empty = any(is_const(loop.extent, 0) for loop in nest)
+    longer = not all(is_const(loop.extent, 1) for loop in nest)
     for k, loop in reversed(list(enumerate(nest))):
-        if empty:                                   # no iteration runs: any value does, and n // 0 is none
+        if longer and is_const(loop.extent, 1):
             table[loop.loop_var] = loop.min
+            continue
+        if empty:                                   # no iteration runs, and n // 0 is none: fused says what it drives
+            table[loop.loop_var] = binary("add", cast(loop.loop_var.dtype, fused), loop.min)
             continue
         value = binary("floormod", rest, loop.extent) if k else rest
         table[loop.loop_var] = binary("add", cast(loop.loop_var.dtype, simpler(value, analyzer)), loop.min)

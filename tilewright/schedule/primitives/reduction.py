@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 
 from tilewright.schedule.analysis.covering import with_reads
 from tilewright.schedule.analysis.dataflow import require_not_read_outside, require_way_unwritten
-from tilewright.schedule.analysis.iteration import is_plain, require_no_branch, runs_once, sums_nothing, unsure_start
+from tilewright.schedule.analysis.iteration import is_plain, require_no_branch, unsure_start
 from tilewright.schedule.analysis.legality import check_annotated_loops
 from tilewright.schedule.analysis.region import Region
 from tilewright.schedule.analysis.shared_reductions import require_one_thread
@@ -19,7 +19,7 @@ from tilewright.tir.arithmetic import all_of, binary, conjuncts
 from tilewright.tir.buffer import Buffer, BufferRegion, Load
 from tilewright.tir.conversion import is_const
 from tilewright.tir.equal import structural_equal
-from tilewright.tir.expr import Expr, Var
+from tilewright.tir.expr import Expr, IntImm, Var
 from tilewright.tir.iter_var import COMM_REDUCE, IterVar
 from tilewright.tir.node import statements, substitute, walk
 from tilewright.tir.stmt import Block, BlockRealize, For, Stmt, Store, map_sub_statements, seq
@@ -35,13 +35,13 @@ def decompose_reduction(sch: Schedule, block: BlockRV | str, loop: LoopRV) -> Bl
                     with init(): C[i] = 0                   with block("C_update"): C[i] = C[i] + A[i, k]
                     C[i] = C[i] + A[i, k]
 
-    The loops from `loop` inwards that drive output axes are copied around the new block and keep their kinds;
-    the block itself is called NAME_update from then on (handles to it stay valid). Returns the init block.
+    The loops from `loop` inwards that drive output axes, or may not run, are copied around the new block and keep their
+    kinds; the block itself is called NAME_update from then on (handles to it stay valid). Returns the init block.
 
     Legal when
     - the block is a reduction with an init, below the loop;
     - no loop outside of it drives a reduction axis;
-    - each copied loop drives output axes only;
+    - each copied loop drives no reduction axis;
     - the loops from `loop` inwards run each step of the reduction once, and neither a condition nor the bounds of loops
       keep the first one from running;
     - nothing below the loop touches the output before the block starts it;
@@ -120,19 +120,15 @@ def require_start_apart(block: Block, written: Iterable[Buffer], at: Stmt) -> No
 
 
 def _loops_to_copy(sch: Schedule, realize: BlockRealize, above: list[For], outer: For) -> list[For]:
-    """The loops from outer inwards that drive output axes of the block, or never run."""
+    """The loops from outer inwards that drive no reduction, but for those that run for sure and say nothing."""
     drives: dict[Var, set[int]] = {a.loop_var: set() for a in above}
     for iv, value in realize.bound:
         for node in walk(value):
             if isinstance(node, Var) and node in drives:
                 drives[node].add(iv.iter_type)
     at = above.index(outer)
-    starts = sums_nothing(realize.block)
     for a in above[:at]:
         name = a.loop_var.name
-        legal(not starts or not is_const(a.extent, 0),
-              f"loop {name}, outside of {outer.loop_var.name}, never runs, and block {realize.block.name} is to start "
-              "all the same", outer, a, hint=f"decompose at {name}")
         legal(COMM_REDUCE not in drives[a.loop_var],
               f"loop {name}, outside of {outer.loop_var.name}, drives a reduction axis of block "
               f"{realize.block.name}", outer, a, hint=f"decompose at {name}")
@@ -140,18 +136,9 @@ def _loops_to_copy(sch: Schedule, realize: BlockRealize, above: list[For], outer
         kinds = drives[a.loop_var]
         legal(COMM_REDUCE not in kinds or len(kinds) == 1,
               f"loop {a.loop_var.name} drives output and reduction axes of block {realize.block.name}", a)
-    for a in above[at:] if starts else ():
-        legal(bool(drives[a.loop_var]) or not is_const(a.extent, 0) or _drive_all_outputs(sch, realize, above),
-              f"loop {a.loop_var.name} never runs, so it does not tell which elements block {realize.block.name} is to "
-              "start", a, hint="call decompose_reduction before fuse")
-    return [a for a in above[at:] if COMM_REDUCE not in drives[a.loop_var]
-            and (drives[a.loop_var] or is_const(a.extent, 0) and not starts)]
-
-
-def _drive_all_outputs(sch: Schedule, realize: BlockRealize, loops: Sequence[For]) -> bool:
-    """True when the loops are shown to take the output axes through all of their domains."""
-    outputs = [(iv, value) for iv, value in realize.bound if iv.iter_type != COMM_REDUCE]
-    return runs_once(outputs, loops, realize.predicate, sch.analyzer_at(realize))
+    said = {n for e in (realize.predicate, *(e for a in above for e in (a.min, a.extent))) for n in walk(e)}
+    return [a for a in above[at:] if COMM_REDUCE not in drives[a.loop_var] and (
+        drives[a.loop_var] or a.loop_var in said or not (isinstance(a.extent, IntImm) and a.extent.value > 0))]
 
 
 def _check_own_elements(realize: BlockRealize, loops: Sequence[For]) -> None:

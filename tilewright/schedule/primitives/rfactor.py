@@ -8,7 +8,7 @@ from tilewright.arith.analyzer import Analyzer
 from tilewright.schedule.analysis.covering import with_reads
 from tilewright.schedule.analysis.dataflow import require_stage
 from tilewright.schedule.analysis.domains import bind_axes
-from tilewright.schedule.analysis.iteration import sums_nothing, unsure_start
+from tilewright.schedule.analysis.iteration import unsure_start
 from tilewright.schedule.analysis.reducers import Reduction, reduction_of, stores
 from tilewright.schedule.analysis.region import Region
 from tilewright.schedule.primitive import primitive
@@ -18,7 +18,7 @@ from tilewright.schedule.state import BlockRV, LoopRV, simpler
 from tilewright.support.errors import legal, require
 from tilewright.tir.arithmetic import all_of, binary, conjuncts, if_then_else, intrinsic
 from tilewright.tir.buffer import Buffer, Load, element_region
-from tilewright.tir.conversion import cast, const, is_const
+from tilewright.tir.conversion import cast, const
 from tilewright.tir.expr import Expr, FloatImm, IntImm, Var
 from tilewright.tir.iter_var import COMM_REDUCE, DATA_PARALLEL, IterVar, Range
 from tilewright.tir.node import Node, statements, substitute, walk
@@ -62,7 +62,6 @@ def rfactor(sch: Schedule, loop: LoopRV, factor_axis: int, mem_scope: str = "glo
     axis = _axis(factor_axis, len(found.point), found.targets[0])
     loops = _private_loops(sch, realize)
     others = _reduction_loops(realize, sch.loops_above(realize), loops, outer)
-    _require_start(realize, sch.loops_above(realize), [outer, *others])
     why = unsure_start(realize, sch.loops_above(realize), sch.analyzer_at(realize))
     legal(not why, why, realize)
     region = Region(sch, loops)
@@ -127,14 +126,6 @@ def _reduction_loops(realize: BlockRealize, above: Sequence[For], loops: Sequenc
             outer, hint="rfactor takes a loop of the reduction")
     require(outer.kind in (SERIAL, UNROLLED), f"loop {name} is {outer.kind}", outer, hint="rfactor it first")
     return [loop for loop in loops if loop is not outer and True in drives.get(loop.loop_var, ())]
-
-
-def _require_start(realize: BlockRealize, above: Sequence[For], reducing: Sequence[For]) -> None:
-    """Refuse where a reduction over nothing would become one over something, below a loop that never runs."""
-    idle = [a for a in above if is_const(a.extent, 0) and not any(a is loop for loop in reducing)]
-    legal(not idle or not sums_nothing(realize.block),
-          f"loop {idle[0].loop_var.name if idle else ''} never runs, and block {realize.block.name} is to start all "
-          "the same", *idle, hint="call rfactor before fuse")
 
 
 @dataclass
