@@ -30,6 +30,7 @@ class Functions:
                     pass
         self.of_file: dict[str, list[FunctionType]] = defaultdict(list)
         folder = str(Path(tilewright.__file__).parent)
+        gc.unfreeze()                                      # what is frozen is not among the objects
         for f in gc.get_objects():
             if type(f) is FunctionType and f.__code__.co_filename.startswith(folder):
                 self.of_file[f.__code__.co_filename].append(f)
