@@ -12,7 +12,7 @@ from tilewright.lowering.pipeline import lower
 from tilewright.schedule import Schedule
 from tilewright.script import from_source
 from tilewright.script import tir as T
-from tilewright.support.errors import ScheduleError
+from tilewright.support.errors import InterpreterError, ScheduleError
 from tilewright.te.prim_func import create_prim_func
 from tilewright.tir import interp
 from tilewright.tir.verify import verify
@@ -450,3 +450,34 @@ def test_a_reduction_over_nothing_is_started_though_its_loop_never_runs(place, f
         out = np.zeros((4, 3), "int64")
         interp.run(sch.func, np.zeros((4, 0), "int64"), out)
         assert np.all(out == np.iinfo("int64").max)
+
+
+def tile(place, kind="range"):
+    """A loop in a block that keeps values in a buffer of the function."""
+    return from_source(f"""@T.prim_func
+def main(D: T.Buffer((8,), "int32")):
+    C = T.alloc_buffer((8,), "int32")
+    for t in range(2):
+        with T.block("tile"):
+            vt = T.axis.spatial(2, t)
+            for i in {kind}(8):
+                with T.block("B"):
+                    vi = T.axis.spatial(8, i)
+                    C[{place}] = vi
+                    D[vi] = C[{place}] + vt
+""")
+
+
+def test_a_loop_in_a_block_shares_what_the_block_declares():
+    sch = Schedule(tile("vi // 2"))
+    refuses(sch, lambda: sch.parallel(sch.get_loops("B")[-1]), "may touch the same element of C")
+    shared = tile("vi // 2", "T.parallel")
+    for form in (shared, lower(shared)):
+        with pytest.raises(InterpreterError, match="touch element 0 of C"):
+            interp.run(form, np.zeros(8, "int32"))
+    sch = Schedule(tile("7 - vi"))
+    sch.parallel(sch.get_loops("B")[-1])
+    for run in (lambda d: interp.run(sch.func, d), lambda d: interp.run(lower(sch.func), d), tw.build(sch.func)):
+        d = np.zeros(8, "int32")
+        run(d)
+        np.testing.assert_array_equal(d, 1 + np.arange(8))

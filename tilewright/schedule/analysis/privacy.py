@@ -103,10 +103,13 @@ def _is_allocated_in(region: Region, buffer: Buffer) -> bool:
 
 
 def _used_only_in(sch: Schedule, loop: For, buffer: Buffer) -> bool:
-    """True for a buffer of the function's own that nothing outside of loop touches."""
+    """True for a buffer of the function's own that nothing outside of loop touches, and no block around it declares."""
     if not is_allocated(sch, buffer):
         return False
     path = sch.path_to(loop)
+    around = [s.block for s in path if isinstance(s, BlockRealize)]
+    if any(r.buffer is buffer for block in around for r in (*block.reads, *block.writes)):
+        return False
     known = {id(s) for s in (*statements(loop), *path)}
     outside = outside_of(sch.index)
     if outside.stray(buffer) is not None:

@@ -36,9 +36,9 @@ class Plan:
 def plan(func: PrimFunc) -> Plan:
     """The plan of func.
 
-    A buffer of a block that is used only inside one concurrent loop belongs to the iterations of that loop:
-    each has its own, uninitialised (as buffer placement does later). Memory in "shared" scope belongs to a
-    block of threads, and what they reduce into together to all that share the reduction.
+    A buffer of a block that is used only inside one concurrent loop, and that no block around the loop declares,
+    belongs to the iterations of that loop: each has its own, uninitialised (as buffer placement does later). Memory in
+    "shared" scope belongs to a block of threads, and what they reduce into together to all that share the reduction.
     """
     return _Planner().run(func)
 
@@ -109,6 +109,8 @@ class _Planner:
                 self.buffers[id(b.data)] = b
                 if b.scope.startswith("shared"):
                     self.shared[id(b.data)] = b
+            for region in (*s.reads, *s.writes):
+                self.reached(self.source(region.buffer), loops)
             for m in s.match_buffers:
                 self.views[id(m.buffer.data)] = self.source(m.source.buffer)
                 self.reached(self.source(m.source.buffer), loops)      # the view is bound here
