@@ -475,6 +475,16 @@ def test_a_loop_in_a_block_shares_what_the_block_declares():
     for form in (shared, lower(shared)):
         with pytest.raises(InterpreterError, match="touch element 0 of C"):
             interp.run(form, np.zeros(8, "int32"))
+    sch = Schedule(from_source("""@T.prim_func
+def main(D: T.Buffer((8,), "int32")):
+    C = T.alloc_buffer((8,), "int32")
+    for i in T.parallel(8):
+        with T.block("B"):
+            vi = T.axis.spatial(8, i)
+            C[vi // 2] = vi
+            D[vi] = C[vi // 2]
+"""))
+    refuses(sch, lambda: sch.blockize(sch.get_loops("B")[0]), "may touch the same element of C")
     sch = Schedule(tile("7 - vi"))
     sch.parallel(sch.get_loops("B")[-1])
     for run in (lambda d: interp.run(sch.func, d), lambda d: interp.run(lower(sch.func), d), tw.build(sch.func)):

@@ -7,7 +7,7 @@ from tilewright.arith.regions import intervals_of
 from tilewright.schedule.analysis.accesses import Touch
 from tilewright.schedule.analysis.covering import covering, outer_regions
 from tilewright.schedule.analysis.domains import bind_axes, domains_of
-from tilewright.schedule.analysis.legality import kept_apart, require_fixed_bounds
+from tilewright.schedule.analysis.legality import check_annotated_loops, kept_apart, require_fixed_bounds
 from tilewright.schedule.analysis.region import Region
 from tilewright.schedule.primitive import primitive
 from tilewright.schedule.primitives.blockize_loop import blockize_loop
@@ -49,16 +49,19 @@ def blockize(sch: Schedule, target: LoopRV | Sequence[BlockRV], preserve_unit_it
     - of a loop: one block is below it, and each of its axes is `outer*c + inner`, where inner runs through 0, 1, ...,
       c-1 in the loops below and outer stays the same; where the new block starts a reduction, the loops below run each
       point of it once, and where a block starts one, its axes begin where their domains do;
-    - of blocks: no other block is among them.
+    - of blocks: no other block is among them;
+    - no parallel loop in the new block is the only one that uses a buffer, of which its iterations have one each.
     """
     if isinstance(target, LoopRV):
-        return sch.block_rv(blockize_loop(sch, sch.loop(target), preserve_unit_iters))
-    require(isinstance(target, (list, tuple)) and len(target) > 0, f"{target!r} is not a loop or a list of blocks")
-    wanted = [sch.realize(b) for b in target]
-    names = {r.block.name for r in wanted}
-    if len(names) == 1 and _is_started_outside(sch, wanted[0]):
-        return sch.block_rv(blockize_loop(sch, wanted[0], preserve_unit_iters))
-    return sch.block_rv(_blockize_blocks(sch, wanted))
+        name = blockize_loop(sch, sch.loop(target), preserve_unit_iters)
+    else:
+        require(isinstance(target, (list, tuple)) and len(target) > 0, f"{target!r} is not a loop or a list of blocks")
+        wanted = [sch.realize(b) for b in target]
+        alone = len({r.block.name for r in wanted}) == 1 and _is_started_outside(sch, wanted[0])
+        name = blockize_loop(sch, wanted[0], preserve_unit_iters) if alone else _blockize_blocks(sch, wanted)
+    # a buffer that each iteration of a parallel loop had to itself is now declared by the block around
+    check_annotated_loops(sch, [s.loop_var for s in statements(sch.realize(name).block) if isinstance(s, For)])
+    return sch.block_rv(name)
 
 
 def _is_started_outside(sch: Schedule, realize: BlockRealize) -> bool:
