@@ -230,3 +230,25 @@ def test_sums_of_no_terms_are_0(schedule):
     c = te.compute((8,), lambda i: te.sum(a[i, k], axis=k), name="C")
     func = create_prim_func([a, te.compute((8,), lambda i: c[i] + 5, name="D")])
     same(moved(func, schedule), [np.zeros((8, 0), "int32"), OLD], np.full(8, 5, "int32"))
+
+
+@pytest.mark.parametrize("loops", [
+    ("for i in range(8):", "for j in range(i, 3):", "for k in range(m):"),
+    ("for i in range(8):", "for j in range(1, 3):", "for k in range(m):"),
+    ("for i in range(8):", "for k in range(1, m):", "for j in range(1, 3):"),
+])
+def test_parts_of_a_loop_start_what_has_no_terms(loops):
+    text = [" " * (4 * depth + 4) + line for depth, line in enumerate(loops)]
+    func = program(PARAMETERS, "\n".join(text) + """
+                with T.block("C"):
+                    vi = T.axis.spatial(8, i)
+                    vj = T.axis.reduce(3, j)
+                    vk = T.axis.reduce(m, k)
+                    with T.init():
+                        C[vi] = 0
+                    C[vi] = C[vi] + A[vi, vk] * vj
+""")
+    for place in range(3):
+        part = moved(func, lambda s, n=place: s.loop_partition(s.get_loops("C")[n], [1, None]))
+        for m in (0, 1, 3):
+            assert result(part, m, 0) == result(func, m, 0)

@@ -61,7 +61,7 @@ def loop_partition(sch: Schedule, loop: LoopRV, factors: Sequence[int | None],
         low = analyzer.simplify(binary("add", low, extent))
     sch.replace(old, seq(loops))
     for new in loops:
-        drop_dead_inits(sch, new)
+        drop_dead_inits(sch, new, first=new is loops[0])
     # a buffer that each iteration of a parallel loop had to itself is now used in several loops
     check_annotated_loops(sch, [s.loop_var for new in loops for s in statements(new) if isinstance(s, For)])
     return [LoopRV(new.loop_var, sch.focus) for new in loops]

@@ -18,6 +18,7 @@ from tilewright.tir.accesses import uses_below
 from tilewright.tir.arithmetic import all_of, binary, conjuncts
 from tilewright.tir.buffer import Buffer, BufferRegion, Load
 from tilewright.tir.conversion import is_const
+from tilewright.tir.empty_reductions import left_by_start, may_be_empty
 from tilewright.tir.equal import structural_equal
 from tilewright.tir.expr import Expr, IntImm, Var
 from tilewright.tir.iter_var import COMM_REDUCE, IterVar
@@ -210,10 +211,17 @@ def reads_with_output(block: Block) -> tuple[BufferRegion, ...]:
     return (*new, *block.reads)
 
 
-def drop_dead_inits(sch: Schedule, part: Stmt) -> None:
-    """Take the init from the reductions in part, a part of the function, that never run their first step there."""
+def drop_dead_inits(sch: Schedule, part: For, first: bool) -> None:
+    """Take the init from the reductions in part of a loop that never run their first step there.
+
+    One that may have no elements keeps it, as it starts there all the same, but for those that the first part starts.
+    """
     for realize in [s for s in statements(part) if isinstance(s, BlockRealize) and s.block.init is not None]:
         analyzer, block = sch.analyzer_at(realize), realize.block
+        if may_be_empty(block):
+            loops = sch.index.loops_above(realize)
+            if first or part.loop_var not in left_by_start(realize, loops):
+                continue
         if any(iv.iter_type == COMM_REDUCE and analyzer.prove(binary("gt", value, iv.domain.min))
                for iv, value in realize.bound):
             sch.replace(block, block.replace(init=None, reads=reads_with_output(block)))
