@@ -35,7 +35,7 @@ def test_a_consumer_of_parts_of_a_sum_is_not_steady(twice):
         Instances(sch.func, {}, {})
 
 
-def test_what_runs_again_on_parts_of_a_sum_misleads_the_next_primitive():
+def test_what_runs_again_on_parts_of_a_sum_has_no_readers_beside_it():
     """E[i, k] = B[i, k] * D[i] below the loop k that sums B to C, where all of D is written, each time otherwise."""
     a = te.placeholder((4, 6), "int32", name="A")
     b = te.compute((4, 6), lambda i, j: a[i, j] + 1, name="B")
@@ -56,7 +56,10 @@ def test_what_runs_again_on_parts_of_a_sum_misleads_the_next_primitive():
     with unchecked():
         sch.reverse_compute_at("D", loop)
     assert (result() == expected).all()
-    sch.reverse_compute_at("E", loop)
+    with pytest.raises(ScheduleError, match="is not all computed in one iteration of loop k"):
+        sch.reverse_compute_at("E", loop)
+    with unchecked():
+        sch.reverse_compute_at("E", loop)
     assert (result() != expected).any()
 
 
