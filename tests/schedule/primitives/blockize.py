@@ -273,6 +273,21 @@ for i in range(8):
     sch.blockize(sch.get_loops("C")[1])
 
 
+@wrong("`blockize(k)` of a sum that may have no terms, whose loop drives its output too",
+       r"where axis vk of block C has no elements, the whole domain of axis vi starts")
+def blockize_part_of_outputs():
+    sch = script("""
+for k in range(n):
+    with T.block("C"):
+        vi = T.axis.spatial(8, k)
+        vk = T.axis.reduce(n, k)
+        with T.init():
+            B[vi] = 0
+        B[vi] = B[vi] + A[vk]
+""", "A: T.Buffer((8,), 'int32'), B: T.Buffer((8,), 'int32'), n: T.int32")
+    sch.blockize(sch.get_loops("C")[0])
+
+
 @wrong("`blockize([root])`", r"the root block cannot be put into a block")
 def blockize_root():
     sch = watch(blocks(chain))

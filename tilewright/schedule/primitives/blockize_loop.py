@@ -27,6 +27,7 @@ from tilewright.support.errors import Illegal, legal, require
 from tilewright.tir.arithmetic import all_of, binary, conjuncts
 from tilewright.tir.conversion import cast, is_const
 from tilewright.tir.dtype import is_integer
+from tilewright.tir.empty_reductions import left_by_start, speaks_of
 from tilewright.tir.equal import structural_equal
 from tilewright.tir.expr import Binary, Expr, IntImm, Var
 from tilewright.tir.iter_var import COMM_REDUCE, IterVar, Range
@@ -222,6 +223,12 @@ class _Blockized:
                   "iterations: it would start a reduction that does not start", self.top, self.realize)
         if analyzer.prove(binary("gt", iv.domain.extent, 0)):
             return
+        left = left_by_start(self.realize, [*self.around, *self.inside])
+        cut = [p.axis.var.name for p in self.parts if p.axis.iter_type != COMM_REDUCE and speaks_of(left, p.inner)
+               and not analyzer.equal(p.inner_extent, p.axis.domain.extent)]
+        legal(not cut, f"where axis {iv.var.name} of block {self.realize.block.name} has no elements, the whole domain "
+              f"of axis {cut[0] if cut else ''} starts, and of the new block's axis a part would", self.top,
+              self.realize, hint="decompose_reduction first")
         extents, runs = new[:1], True
         if not isinstance(part.outer, IntImm):
             extents = new[1:]
