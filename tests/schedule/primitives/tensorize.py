@@ -93,6 +93,17 @@ def repeated(A: T.Buffer((4,), "int32"), C: T.Buffer((4,), "int32")):
 
 
 @T.prim_func
+def backwards(A: T.Buffer((4, 4), "int32"), C: T.Buffer((4,), "int32")):
+    for i, k in T.grid(4, 4):
+        with T.block("C"):
+            vi = T.axis.spatial(4, i)
+            vk = T.axis.reduce(4, 3 - k)
+            with T.init():
+                C[vi] = 0
+            C[vi] = C[vi] + A[vi, vk]
+
+
+@T.prim_func
 def symbolic(a: T.handle, c: T.handle):
     n = T.int32()
     A = T.match_buffer(a, (4, n), "int32")
@@ -167,6 +178,20 @@ def tensorize_ragged():
 def tensorize_repeated():
     sch = scheduled_function(repeated)
     sch.tensorize(sch.get_loops("C")[0], vector_intrinsic())
+
+
+@wrong("`tensorize(i, intrin)` of a sum that starts at the last of its steps",
+       r"block C may not start its reduction: .* need not be 0 there, and \w+ starts it")
+def tensorize_backwards():
+    sch = scheduled_function(backwards)
+    sch.tensorize(sch.get_loops("C")[0], product())
+
+
+@wrong("`tensorize(i, intrin)` with a description that starts a sum at the last of its steps",
+       r"the description of backwards: block C may not start its reduction")
+def tensorize_description_backwards():
+    sch = watch(sums(4, 4))
+    sch.tensorize(sch.get_loops("C")[0], TensorIntrin(backwards, backwards))
 
 
 @wrong("`tensorize(i_1, intrin)` with another operator", r"the description has the expression `1`, the program `7`")

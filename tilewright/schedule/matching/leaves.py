@@ -4,7 +4,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tilewright.arith.analyzer import Analyzer
-from tilewright.schedule.analysis.iteration import runs_once
+from tilewright.schedule.analysis.iteration import runs_once, unsure_start
 from tilewright.tir.arithmetic import conjuncts
 from tilewright.tir.expr import Expr, IntImm
 from tilewright.tir.iter_var import IterVar
@@ -59,6 +59,11 @@ def runs_whole_domain(body: Stmt, leaf: Leaf, analyzer: Analyzer) -> bool:
     idle = [loop for loop in loops if loop.loop_var not in used
             and not (isinstance(loop.extent, IntImm) and loop.extent.value == 1)]
     return not idle and runs_once(values, loops, IntImm(1, "bool"), analyzer)
+
+
+def late_start(body: Stmt, leaf: Leaf, analyzer: Analyzer) -> str:
+    """Why the first step that the loops of body run may not be the one that starts the block's reduction, or ""."""
+    return "" if leaf.init is None else unsure_start(leaf.realize, _loops_to(body, leaf.realize), analyzer)
 
 
 def _loops_to(body: Stmt, target: Stmt) -> list[For]:

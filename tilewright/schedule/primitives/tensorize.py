@@ -7,7 +7,7 @@ from tilewright.arith.analyzer import Analyzer
 from tilewright.schedule.analysis.density import is_dense
 from tilewright.schedule.analysis.domains import domains_of
 from tilewright.schedule.analysis.required import Place
-from tilewright.schedule.matching.leaves import Leaf, leaves, runs_whole_domain, unproven
+from tilewright.schedule.matching.leaves import Leaf, late_start, leaves, runs_whole_domain, unproven
 from tilewright.schedule.matching.match import Operand, match
 from tilewright.schedule.matching.view import TensorView, pointers_of, vectors_of, viewed_again
 from tilewright.schedule.primitive import primitive
@@ -44,7 +44,8 @@ def tensorize(sch: Schedule, block_or_loop: BlockRV | LoopRV | str, tensor_intri
 
     Legal when
     - the block computes what the description says, on boxes of the program's buffers: with the same extents, dtypes,
-      scopes and operators, up to the order of axes and of operands that commute;
+      scopes and operators, up to the order of axes and of operands that commute; where these start a reduction, at the
+      first of its steps;
     - the boxes lie inside the buffers, and have the strides and offsets that the implementation asks for;
     - no buffer that is written stands for two of the description's.
     """
@@ -111,6 +112,8 @@ def _check_description(intrin: TensorIntrin, described: Sequence[Leaf]) -> None:
         name = leaf.realize.block.name
         require(runs_whole_domain(body, leaf, Analyzer()) and unproven(body, leaf, Analyzer()) is None,
                 f"the description of {intrin.name} does not run each point of block {name} once")
+        late = late_start(body, leaf, Analyzer())
+        require(not late, f"the description of {intrin.name}: {late}")
         loops = domains_of(s for s in statements(body) if isinstance(s, For))
         for w in leaf.realize.block.writes:
             require(is_dense(leaf.realize, w, loops, Place(Analyzer(), frozenset())),
@@ -130,6 +133,9 @@ def _check_domains(sch: Schedule, realize: BlockRealize, intrin: str) -> None:
                 f"{intrin} computes", leaf.realize, hint="pad the extents (pad_einsum), or split by a divisor")
         require(runs_whole_domain(body, leaf, analyzer),
                 f"the loops inside do not run each point of block {name} exactly once", leaf.realize)
+        late = late_start(body, leaf, analyzer)
+        legal(not late, f"{late}, and {intrin} starts it", leaf.realize,
+              hint="decompose_reduction first, and use an intrinsic for the update")
 
 
 def _check_written(params: Sequence[Buffer], operands: Mapping[Buffer, Operand], described: Sequence[Leaf],
