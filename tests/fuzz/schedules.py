@@ -10,6 +10,8 @@ from tilewright.schedule import Schedule
 from tilewright.support.errors import ScheduleError
 from tilewright.tir.stmt import THREAD_BINDING
 
+LENGTHS = (4, 16)
+
 
 def perform(sch: Schedule, action: Action) -> None:
     """Run an action. Raises ScheduleError where it is refused, Unresolved where it names what is not there."""
@@ -17,10 +19,11 @@ def perform(sch: Schedule, action: Action) -> None:
     MOVES[name].run(sch, *arguments)
 
 
-def random_actions(rng: random.Random, sch: Schedule, accepted: Counter[str], refused: Counter[str]) -> list[Action]:
-    """Schedule with random primitives; the accepted actions."""
+def random_actions(rng: random.Random, sch: Schedule, accepted: Counter[str], refused: Counter[str],
+                   lengths: tuple[int, int] = LENGTHS) -> list[Action]:
+    """Schedule with random primitives; the accepted actions. lengths: the fewest and the most that are wanted."""
     chooser = Chooser(rng, threads=rng.random() < 0.25)
-    wanted = rng.randint(4, 16)
+    wanted = rng.randint(*lengths)
     done: list[Action] = []
     turn = int(wanted * rng.choice([0.4, 0.6, 0.7, 1.0]))
     for _ in range(6 * wanted):

@@ -1,4 +1,4 @@
-"""1,940 programs of the kinds that are no tensor expressions under schedules; what each kind notices."""
+"""2,090 programs of the kinds that are no tensor expressions under schedules; what each kind notices."""
 from __future__ import annotations
 
 import numpy as np
@@ -8,14 +8,14 @@ from tilewright.codegen.llvm import arithmetic, faults
 from tilewright.support import errors
 from tilewright.tir.interp import support
 
-from .kinds import blocks, gathers, guards, integers, scalars, sizes
+from .kinds import bindings, blocks, gathers, guards, integers, scalars, sizes
 from .kinds.common import Case, Wrong, array_differences
 from .kinds.scalars import Scalar, const, name
 from .kinds.shrink import outcome, outcome_apart, shrink
 from .kinds.table import SHARES, check_seed, describe, kind_of
 from .run import run_programs
 
-COUNTS = {"integers": 1100, "blocks": 200, "gathers": 500, "sizes": 100, "guards": 40}
+COUNTS = {"integers": 1100, "bindings": 150, "blocks": 200, "gathers": 500, "sizes": 100, "guards": 40}
 
 
 @pytest.fixture(scope="module")
@@ -73,9 +73,10 @@ def test_guards_notice_wrong_code(monkeypatch):
                     lambda m: m.setitem(arithmetic._INTEGER_COMPARE, "lt", "sle")) >= 1
 
 
-def test_blocks_notice_missing_checks_of_legality():
+@pytest.mark.parametrize("kind", (blocks, bindings))
+def test_blocks_notice_missing_checks_of_legality(kind):
     with errors.unchecked():
-        found = noticed(blocks, range(25))
+        found = noticed(kind, range(25))
     assert len(found) >= 5
 
 

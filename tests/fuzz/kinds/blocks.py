@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -13,13 +13,13 @@ from tests.fuzz.moves import Unresolved
 from tilewright.lowering.pipeline import lower
 from tilewright.schedule import Schedule
 from tilewright.script import from_source
-from tilewright.support.errors import ScheduleError
+from tilewright.support.errors import InterpreterError, ScheduleError
 from tilewright.tir.verify import verify
 
 from .. import schedules
 from .common import Case, Wrong, array_differences, call_guarded
 from .nests import NESTS, Scene
-from .twin import Buf, Lines, w
+from .twin import Buf, Lines, inside, w
 
 
 @dataclass
@@ -31,25 +31,29 @@ class Program:
     orders: tuple[str, ...]                            # arguments that hold a permutation
     nests: list[Lines] = field(default_factory=list)
     actions: list[Any] | None = None
+    calls: list[dict[str, int]] = field(default_factory=lambda: [{}])  # parameters with their values
+    free: bool = False                                 # few actions, and none where the interpreter refuses it
 
     def script(self) -> str:
-        parameters = ", ".join(f'{b.name}: T.Buffer({b.shape}, "int32")' for b in self.arguments)
+        parameters = ", ".join([f'{b.name}: T.Buffer({b.shape}, "int32")' for b in self.arguments]
+                               + [f"{n}: T.int32" for n in self.calls[0]])
         lines = ["@T.prim_func", f"def main({parameters}):"]
         lines += [f'    {b.name} = T.alloc_buffer({b.shape}, "int32")' for b in self.allocated]
         return "\n".join([*lines, *["    " + line for nest in self.nests for line in nest.s]])
 
     def data(self) -> dict[str, np.ndarray]:
         rng = np.random.default_rng(self.seed)
-        return {b.name: (rng.permutation(b.shape[0]) if b.name in self.orders else rng.integers(-5, 9, b.shape))
+        return {b.name: (rng.permutation(b.shape[0]) if b.name in self.orders else
+                         rng.integers(0, 5, 1) if b.shape == (1,) else rng.integers(-5, 9, b.shape))
                 .astype("int32") for b in self.arguments}
 
-    def want(self) -> dict[str, np.ndarray]:
-        """What the arguments hold afterwards, by the Python of the nests."""
-        known: dict[str, Any] = {n: a.tolist() for n, a in self.data().items()}
+    def want(self, call: Mapping[str, int]) -> dict[str, np.ndarray]:
+        """What the arguments hold after a call, by the Python of the nests. Raises where an axis leaves its domain."""
+        known: dict[str, Any] = {n: a.tolist() for n, a in self.data().items()} | call
         for b in self.allocated:
             known[b.name] = np.full(b.shape, None).tolist()
         source = "\n".join(line for nest in self.nests for line in nest.p)
-        exec(source, {"w": w, "min": min, "max": max, "range": range, "__builtins__": {}}, known)
+        exec(source, {"w": w, "inside": inside, "min": min, "max": max, "range": range, "__builtins__": {}}, known)
         return {b.name: np.array(known[b.name], "int32") for b in self.arguments}
 
 
@@ -84,7 +88,8 @@ def drawn(p: Program, func: Any, case: Case) -> Schedule:
             plain(s, action)
         schedules.perform = noted
         try:
-            done = schedules.random_actions(random.Random(p.seed), sch, case.accepted, case.refused)
+            done = schedules.random_actions(random.Random(p.seed), sch, case.accepted, case.refused,
+                                            (1, 4) if p.free else schedules.LENGTHS)
         finally:
             schedules.perform = plain
         p.actions = done
@@ -99,21 +104,27 @@ def drawn(p: Program, func: Any, case: Case) -> Schedule:
 
 def check(p: Program, case: Case) -> None:
     """Raise Wrong unless the program is right before and after its schedule, in every form."""
-    func, want = from_source(p.script()), p.want()
+    func, wants = from_source(p.script()), [p.want(call) for call in p.calls]
 
     def compare(who: str, run: Callable[[list[Any]], None]) -> None:
-        args = list(p.data().values())
-        run(args)
-        wrong = array_differences(dict(zip(want, args, strict=True)), want)
-        if wrong:
-            raise Wrong("\n".join(f"{who}: {n}: {why}" for n, why in wrong.items()))
-    if case.interpreted:
-        compare("unscheduled", lambda args: case.interpret(func, args))
+        for call, want in zip(p.calls, wants, strict=True):
+            args = [*p.data().values(), *call.values()]
+            run(args)
+            wrong = array_differences(dict(zip(want, args, strict=False)), want)
+            if wrong:
+                raise Wrong("\n".join(f"{who}: {call or ''} {n}: {why}" for n, why in wrong.items()))
+    try:
+        if case.interpreted:
+            compare("unscheduled", lambda args: case.interpret(func, args))
+    except InterpreterError:
+        if p.free:
+            return
+        raise
     sch = drawn(p, func, case)
     verify(sch.func)
     if case.interpreted:
         compare("scheduled", lambda args: case.interpret(sch.func, args))
-    if case.interpreted and p.seed % 2:
+    if case.interpreted and (p.free or p.seed % 2):
         compare("lowered", lambda args: case.interpret(lower(sch.func), args))
     if not schedules.uses_threads(sch):
         built = case.build(lambda target: tw.build(sch.func, target=target))
@@ -135,12 +146,14 @@ def prepared(p: Program) -> Program:
 
 
 def smaller(p: Program) -> list[Callable[[], Program]]:
-    """Programs with fewer actions and nests."""
+    """Programs with fewer actions, calls and nests."""
     actions, nests = p.actions or [], p.nests
     out: list[Callable[[], Program]] = []
     for size in sorted({max(len(actions) // 2, 1), 1}, reverse=True):
         out += [lambda k=k, size=size: replace(p, actions=actions[:k] + actions[k + size:])  # type: ignore[misc]
                 for k in range(0, len(actions), size)]
+    if len(p.calls) > 1:
+        out += [lambda c=c: replace(p, calls=[c]) for c in p.calls]  # type: ignore[misc]
     if len(nests) > 1:
         out += [lambda k=k: replace(p, nests=nests[:k] + nests[k + 1:]) for k in range(len(nests))]  # type: ignore[misc]
     for kind in ("allocated", "arguments"):

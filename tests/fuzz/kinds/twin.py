@@ -14,6 +14,13 @@ def w(x: int) -> int:
     return (x + (1 << 31) & (1 << 32) - 1) - (1 << 31)
 
 
+def inside(x: int, low: int, end: int) -> int:
+    """x of a domain [low, end). Raises ValueError elsewhere."""
+    if not low <= x < end:
+        raise ValueError(f"{x} is outside of [{low}, {end})")
+    return x
+
+
 @dataclass(frozen=True)
 class Twin:
     """An expression: its text in the script and in Python."""
