@@ -22,7 +22,7 @@ def _same_type(rule: Callable[..., Any]) -> Callable[..., Any]:
     return reduced
 
 
-def mean(x: Any, *, axis: Any, keepdims: bool) -> Any:
+def average(x: Any, *, axis: Any, keepdims: bool) -> Any:
     """`topi.mean`; of integers the sum, divided without the fraction."""
     if dt.is_float(x.dtype):
         return topi.mean(x, axis=axis, keepdims=keepdims)
@@ -83,7 +83,7 @@ def _is_zero(d: Any) -> bool:
 REDUCTIONS = {
     "ReduceL1": l1, "ReduceL2": l2, "ReduceLogSum": log_sum, "ReduceLogSumExp": log_sum_exp,
     "ReduceMax": infinite(extreme(topi.max, topi.any), float("-inf")),
-    "ReduceMean": mean,
+    "ReduceMean": average,
     "ReduceMin": infinite(extreme(topi.min, topi.all), float("inf")),
     "ReduceProd": topi.prod, "ReduceSum": topi.sum, "ReduceSumSquare": sum_square,
 }
@@ -101,7 +101,7 @@ def _row(rule: Callable[..., Any]) -> Callable[[Node], Value]:
 
 
 for _name, _rule in REDUCTIONS.items():
-    _known = getattr(topi, _rule.__name__, None) is not None and _rule is not mean
+    _known = getattr(topi, _rule.__name__, None) is not None
     operator(_name, text=f"`topi.{_rule.__name__}`" if _known else _rule.__doc__ or "")(_row(_same_type(_rule)))
 
 
