@@ -60,6 +60,26 @@ def script(body: str, arguments: str = "A: T.Buffer((8, 8), 'int32'), B: T.Buffe
     return watch(tw.Schedule(from_source(f"@T.prim_func\ndef main({arguments}):\n{lines}\n")))
 
 
+# Bodies for `script`: B[i, 0:8] = A[i, 0:8] as one store of a vector; X, which each iteration of t has to itself.
+VECTORS = """
+for i in range(8):
+    with T.block("B"):
+        vi = T.axis.spatial(8, i)
+        B.vstore([vi, T.Ramp(0, 1, 8)], A.vload([vi, T.Ramp(0, 1, 8)]))
+"""
+PRIVATE_MEMORY = """
+X = T.alloc_buffer((8,), "int32")
+for t in T.parallel(4):
+    for i in range(8):
+        with T.block("X"):
+            vi = T.axis.spatial(8, i)
+            X[vi] = A[vi, 0]
+    with T.block("B"):
+        vt = T.axis.spatial(4, t)
+        B[vt, 0] = vt
+"""
+
+
 @functools.cache
 def matmul_kernel():
     """matmul(A: float32[16, 16], B: float32[16, 16], C: float32[16, 16])"""

@@ -5,7 +5,7 @@ import tilewright as tw
 from tests.fuzz.moves import MOST_BLOCKS, SCOPES, Action, Chooser, find_block, move
 from tests.schedule.case import Case
 from tests.schedule.core_support import matmul as matmul_function
-from tests.wrong_uses.programs import N, blocks, chain, matmul, placeholders, script
+from tests.wrong_uses.programs import PRIVATE_MEMORY, VECTORS, N, blocks, chain, matmul, placeholders, script
 from tests.wrong_uses.schedule_programs import (
     VECTORS_OF_16,
     float_vector,
@@ -117,27 +117,12 @@ for k in range(n):
 @wrong("`cache_write` of what each iteration of a parallel loop has to itself",
        r"cannot parallel loop t: two of its iterations may touch the same element of X_local")
 def cache_write_of_private_memory():
-    script("""
-X = T.alloc_buffer((8,), "int32")
-for t in T.parallel(4):
-    for i in range(8):
-        with T.block("X"):
-            vi = T.axis.spatial(8, i)
-            X[vi] = A[vi, 0]
-    with T.block("B"):
-        vt = T.axis.spatial(4, t)
-        B[vt, 0] = vt
-""").cache_write("X", 0, "local")
+    script(PRIVATE_MEMORY).cache_write("X", 0, "local")
 
 
 @wrong("`cache_write` of a block that stores vectors", r"block B does not store to B at one place in each iteration")
 def cache_write_of_vectors():
-    script("""
-for i in range(8):
-    with T.block("B"):
-        vi = T.axis.spatial(8, i)
-        B.vstore([vi, T.Ramp(0, 1, 8)], A.vload([vi, T.Ramp(0, 1, 8)]))
-""").cache_write("B", 0, "local")
+    script(VECTORS).cache_write("B", 0, "local")
 
 
 @wrong("`cache_write` of a block whose iterations must stay in order", r"iteration vi of block B must run in order")

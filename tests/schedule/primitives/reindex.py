@@ -8,7 +8,7 @@ from tests.fuzz.moves import MOST_BLOCKS, SCOPES, Action, Chooser, find_block, m
 from tests.schedule.case import Case
 from tests.schedule.core_support import matmul
 from tests.schedule.layout_support import transposed
-from tests.wrong_uses.programs import N, blocks, chain, script
+from tests.wrong_uses.programs import PRIVATE_MEMORY, VECTORS, N, blocks, chain, script
 from tests.wrong_uses.schedule_programs import float_vector, scheduled, unwatched_product
 from tests.wrong_uses.wrong_use import watch
 from tilewright import te
@@ -120,28 +120,13 @@ def reindex_of_two_places():
 
 @REINDEX.wrong("`reindex(B, \"A\")` of vectors", r"block B does not read A at one place in each iteration")
 def reindex_of_vectors():
-    script("""
-for i in range(8):
-    with T.block("B"):
-        vi = T.axis.spatial(8, i)
-        B.vstore([vi, T.Ramp(0, 1, 8)], A.vload([vi, T.Ramp(0, 1, 8)]))
-""").reindex("B", "A")
+    script(VECTORS).reindex("B", "A")
 
 
 @REINDEX.wrong("`reindex(X, \"X\")` of what each iteration of a parallel loop has to itself",
                r"cannot parallel loop t: two of its iterations may touch the same element of X_reindex")
 def reindex_of_private_memory():
-    script("""
-X = T.alloc_buffer((8,), "int32")
-for t in T.parallel(4):
-    for i in range(8):
-        with T.block("X"):
-            vi = T.axis.spatial(8, i)
-            X[vi] = A[vi, 0]
-    with T.block("B"):
-        vt = T.axis.spatial(4, t)
-        B[vt, 0] = vt
-""").reindex("X", "X")
+    script(PRIVATE_MEMORY).reindex("X", "X")
 
 
 @REINDEX.wrong("`reindex(C, (\"read\", 0))` of a read that is not known to stay inside",
