@@ -139,3 +139,148 @@ def test_a_reduction_that_starts_in_each_iteration_keeps_its_buffer_inside():
     lines = str(lower(func, simple_mode=True)).splitlines()
     loop, inside = (next(n for n, s in enumerate(lines) if text in s) for text in ("for t in", " B = "))
     assert loop < inside
+
+
+MIXED = '''@T.prim_func
+def f(A: T.Buffer((4,), "int32"), D: T.Buffer((4, 4), "int32")):
+    B = T.alloc_buffer((4,), "int32")
+    for t in range(4):
+        for z in range(4):
+            with T.block("first"):
+                v = T.axis.spatial(4, z)
+                T.where(t < 1)
+                B[v] = 100
+        {loops}
+            with T.block("B"):
+                vt, vi = T.axis.remap("SS", [t, i])
+                T.where({written})
+                B[vi] = A[vi] + vt
+        {loops}
+            with T.block("D"):
+                vt, vi = T.axis.remap("SS", [t, i])
+                T.where({read})
+                D[vt, vi] = B[{element}]
+'''
+
+
+@pytest.mark.parametrize("loops, written, read, element", [
+    ("for i in range(4):", "t * 4 + i < 14", "t < 4", "i"),                    # a part is written, all is read
+    ("for i in range(4):", "3 - t + i >= 2", "3 - t + i >= 2", "max(i - 1, 0)"),         # its neighbour is read
+    ("for k, i in T.grid(2, 4):", "t + k == 1", "t + k == 2", "i"),
+    ("for k, i in T.grid(4, 4):", "t - k == 0", "t - k == 0", "i"),
+    ("for k, i in T.grid(2, 4):", "k + 7 < 8 - t", "k == 1", "i"),
+], ids=["ragged", "neighbours", "another step", "the same step", "some steps"])
+def test_conditions_on_the_loop_outside_and_loops_inside(loops, written, read, element):
+    vi = "vi" if element == "i" else "T.max(vi - 1, 0)"
+    func = from_source(MIXED.format(loops=loops, written=written, read=read, element=vi))
+    a, want, b = np.array([4, 3, 2, 1], "int32"), np.full((4, 4), -1, "int32"), [100] * 4
+    names = {"max": max}
+    steps = [(k, i) for k in range(4 if "(4, 4)" in loops else 2) for i in range(4)]
+    for t in range(4):
+        for k, i in steps:
+            if eval(written, {**names, "t": t, "k": k, "i": i}):
+                b[i] = a[i] + t
+        for k, i in steps:
+            if eval(read, {**names, "t": t, "k": k, "i": i}):
+                want[t, i] = b[eval(element, {**names, "i": i})]
+    _leaves(func, a, want)
+
+
+def _leaves(func, a, want):
+    """func leaves `want` in its second argument, by the interpreter, lowered, and as native code."""
+    flat, built = lower(func), tw.build(func)
+    for run in (lambda d: interp.run(func, a, d), lambda d: interp.run(flat, a, d), lambda d: built(a, d)):
+        d = np.full(want.shape, -1, "int32")
+        run(d)
+        assert d.tolist() == want.tolist()
+
+
+INSIDE_OF_ONE_LOOP = '''@T.prim_func
+def f(A: T.Buffer((4,), "int32"), D: T.Buffer((4, 4), "int32")):
+    B = T.alloc_buffer((4,), "int32")
+    for t in range(4):
+        for z in range(4):
+            with T.block("first"):
+                v = T.axis.spatial(4, z)
+                T.where(t < 1)
+                B[v] = 100
+        for q in range(4):
+            with T.block("B"):
+                vt, vi = T.axis.remap("SS", [t, q])
+                B[vi] = A[vi] + vt
+            with T.block("D"):
+                vt, vi = T.axis.remap("SS", [t, q])
+                D[vt, vi] = B[3 - vi]
+'''
+
+
+def test_a_write_and_a_read_in_one_inner_loop():
+    """B[3] is read in the first iteration of q, and written in the last."""
+    a, want, b = np.array([4, 3, 2, 1], "int32"), np.zeros((4, 4), "int32"), [100] * 4
+    for t in range(4):
+        for q in range(4):
+            b[q] = a[q] + t
+            want[t, q] = b[3 - q]
+    _leaves(from_source(INSIDE_OF_ONE_LOOP), a, want)
+
+
+IN_A_WHILE = '''@T.prim_func
+def f(A: T.Buffer((4,), "int32"), D: T.Buffer((4, 4), "int32")):
+    B = T.alloc_buffer((4,), "int32")
+    N = T.alloc_buffer((1,), "int32")
+    N[0] = 0
+    while N[0] < 4:
+        with T.block("step"):
+            {let}
+            for i in range(4):
+                if t * 4 + i < 14:
+                    B[i] = A[i] + t
+            for i in range(4):
+                D[t, i] = B[i]
+            N[0] = t + 1
+'''
+IN_A_LET = '''@T.prim_func
+def f(A: T.Buffer((4,), "int32"), D: T.Buffer((4, 4), "int32")):
+    B = T.alloc_buffer((4,), "int32")
+    for s in range(4):
+        t: T.int32 = s + A[0] - 4
+        with T.block("step"):
+            for i in range(4):
+                if t * 4 + i < 14:
+                    B[i] = A[i] + t
+            for i in range(4):
+                D[t, i] = B[i]
+'''
+
+
+@pytest.mark.parametrize("source", [IN_A_WHILE.format(let="t: T.int32 = N[0]"), IN_A_LET], ids=["while", "let"])
+def test_other_statements_around_an_allocation(source):
+    a = np.array([4, 3, 2, 1], "int32")
+    _leaves(from_source(source), a, np.array([[4, 3, 2, 1], [5, 4, 3, 2], [6, 5, 4, 3], [7, 6, 4, 3]]))
+
+
+TILES = '''@T.prim_func
+def f(A: T.Buffer((14,), "int32"), D: T.Buffer((14,), "int32")):
+    B = T.alloc_buffer((14,), "int32")
+    for t in range(4):
+        for i, k in T.grid(2, 2):
+            with T.block("B"):
+                v = T.axis.spatial(14, t * 4 + i * 2 + k)
+                T.where(t * 4 + i * 2 + k < 14)
+                B[v] = A[v] * 2
+        for i, k in T.grid(2, 2):
+            with T.block("D"):
+                v = T.axis.spatial(14, t * 4 + i * 2 + k)
+                T.where(t * 4 + i * 2 + k < 14)
+                D[v] = B[v]
+'''
+
+
+def test_a_ragged_tile_keeps_its_buffer_inside():
+    """What is read of the last tile is what was written of it."""
+    func, a = from_source(TILES), np.arange(14, dtype="int32")
+    lines = str(lower(func, simple_mode=True)).splitlines()
+    loop, inside = (next(n for n, s in enumerate(lines) if text in s) for text in ("for t in", " B = "))
+    assert loop < inside
+    assert "B = T.decl_buffer((4,)" in lines[inside]
+    _leaves(func, a, a * 2)

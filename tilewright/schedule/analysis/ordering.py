@@ -22,7 +22,7 @@ from tilewright.schedule.analysis.dataflow import (
 )
 from tilewright.schedule.analysis.density import fills
 from tilewright.schedule.analysis.domains import domains_of
-from tilewright.schedule.analysis.iteration import beyond_domain, branches_of_its_own
+from tilewright.schedule.analysis.iteration import beyond_domain, branches_of_its_own, unsure_start
 from tilewright.schedule.analysis.mixed_radix import bindings
 from tilewright.schedule.analysis.parts import (
     Pair,
@@ -112,7 +112,7 @@ def feeds(sch: Schedule, index: Index, a: BlockRealize, b: BlockRealize) -> bool
     for iv, value in a.bound:
         if iv.iter_type == COMM_REDUCE and any(n in outer for n in walk(value)):
             return False
-    if is_reduction(a.block) and a.block.init is None or not gives_one_value(sch, a.block):
+    if is_reduction(a.block) and (a.block.init is None or _unsure(sch, index, a)) or not gives_one_value(sch, a.block):
         return False
     if in_one_while(index, a, b):                           # whose iterations may find other inputs
         return False
@@ -134,6 +134,12 @@ def feeds(sch: Schedule, index: Index, a: BlockRealize, b: BlockRealize) -> bool
         if not all(fills(a, write, inner, place, box_of(p, loops_within(index, b, outer), place)) for p in wanted):
             return False
     return True
+
+
+def _unsure(sch: Schedule, index: Index, reduction: BlockRealize) -> str:
+    """Why a reduction may go on from what was there; "" where it starts."""
+    around = index.loops_above(reduction)
+    return unsure_start(reduction, around, place_in(sch, around).analyzer)
 
 
 def is_steady(sch: Schedule, index: Index, a: BlockRealize, shared: Sequence[For]) -> bool:
