@@ -202,3 +202,11 @@ def test_a_sum_that_starts_in_each_iteration_is_its_own(body):
         got = np.zeros((4, 8), "int32")
         run(A, got)
         np.testing.assert_array_equal(got, want)
+
+
+def test_a_consumer_of_a_sum_that_goes_on_stays_behind_it():
+    func = in_each_iteration(steps(ROWS + "for k in range(T.min(t, 1), 3)", buffer="B") + READ)
+    refused(func, "what block C reads of block S is not all computed in one iteration of loop i",
+            lambda s: s.reverse_compute_at("C", s.get_loops("S")[1]))
+    moved(in_each_iteration(steps(ROWS + "for k in range(3)", buffer="B") + READ),
+          lambda s: s.reverse_compute_at("C", s.get_loops("S")[1]))
