@@ -284,3 +284,43 @@ def test_a_ragged_tile_keeps_its_buffer_inside():
     assert loop < inside
     assert "B = T.decl_buffer((4,)" in lines[inside]
     _leaves(func, a, a * 2)
+
+
+IN_SOME_ITERATIONS = '''@T.prim_func
+def f(A: T.Buffer((6,), "int32"), D: T.Buffer((6,), "int32")):
+    B = T.alloc_buffer((4,), "int32")
+    M = T.alloc_buffer((1,), "int32")
+    for t in range(3):
+        for f in range(2):
+            M[0] = A[t * 2 + f]
+            {inside}
+                if f == 0:
+                    B[0] = t + 10
+                D[t * 2 + f] = B[0]
+'''
+
+
+@pytest.mark.parametrize("inside", ["if M[0] > 0:", "for a in range(M[0]):"])
+def test_what_memory_says_of_an_earlier_iteration(inside):
+    """Only where f is 0 is B written, and not always then."""
+    func = from_source(IN_SOME_ITERATIONS.format(inside=inside))
+    _leaves(func, np.array([1, 1, 0, 1, 0, 1], "int32"), np.array([10, 10, -1, 10, -1, 10]))
+
+
+UNDER_A_CHOICE = '''@T.prim_func
+def f(A: T.Buffer((1,), "int32"), D: T.Buffer((3, 8), "int32")):
+    B = T.alloc_buffer((2, 4), "int32")
+    for t in range(3):
+        if t == 0:
+            for i in range(2):
+                B[i, 0] = i + 5
+        for i in range(4):
+            B[0, i] = i + 10 + t
+        for j in range(8):
+            D[t, j] = B[j // 4, 0] + T.if_then_else(j < 4, B[0, j], 0)
+'''
+
+
+def test_a_read_that_a_choice_may_leave_out():
+    want = [[10 + t + (10 + j + t if j < 4 else 0) if j < 4 else 6 for j in range(8)] for t in range(3)]
+    _leaves(from_source(UNDER_A_CHOICE), np.zeros(1, "int32"), np.array(want))

@@ -46,7 +46,7 @@ def _take(stmt: Stmt, inside: set[Var], lifted: list[Allocate], analyzer: Analyz
     """stmt without the allocations that belong outside of the loop around it, unless they need one of the variables
     `inside` of it; inner loops have given up theirs."""
     if isinstance(stmt, Allocate) and not any(uses_any(d, inside) for d in stmt.buffer.shape) and not is_written_first(
-            stmt.buffer, stmt.body, analyzer):
+            stmt.buffer, stmt.body, inside, analyzer):
         lifted.append(stmt)
         return _take(stmt.body, inside, lifted, analyzer)
     if isinstance(stmt, LetStmt):

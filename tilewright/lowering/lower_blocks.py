@@ -6,21 +6,22 @@ from typing import Any
 
 from tilewright.lowering.aliases import with_one_name
 from tilewright.lowering.align_strides import alignments
-from tilewright.lowering.conditions import guard, likely, terms_of
+from tilewright.lowering.conditions import guard, is_nop, likely, terms_of
 from tilewright.lowering.copying import Copier
-from tilewright.lowering.scopes import reads_memory
 from tilewright.support.errors import LowerError
+from tilewright.tir.accesses import reads_memory
 from tilewright.tir.buffer import DIM_ALIGN, Buffer
-from tilewright.tir.expr import Var
-from tilewright.tir.stmt import Allocate, BlockRealize, LetStmt, PrimFunc, Stmt
+from tilewright.tir.expr import Expr, Var
+from tilewright.tir.stmt import Allocate, BlockRealize, For, LetStmt, PrimFunc, Stmt
 
 
 def lower_blocks(func: PrimFunc) -> PrimFunc:
     """No blocks are left: iter vars are replaced by their values, predicates become `if likely(...)`.
 
     Allocations become Allocate statements of N-dimensional buffers, annotated with the alignments that blocks ask
-    for, and loops of one iteration (unless bound to a thread) vanish. Extents that read memory have a name, so that the
-    buffer keeps the size that it was allocated with; memory that several buffers lead to has one (aliases.py).
+    for, and loops of one iteration (unless bound to a thread) vanish. Memory that several buffers lead to has one name
+    (aliases.py). What memory decides where a statement begins has a name from then on, since it may change: bounds of
+    loops, values of iter vars, extents of allocations.
     """
     return with_one_name(func.with_body(_Lowering(alignments(func))(func.body)))
 
@@ -36,9 +37,11 @@ class _Lowering(Copier):
         return super().__call__(node)
 
     def realize(self, s: BlockRealize) -> Stmt:
-        values = [self(v) for v in s.iter_values]
         terms = terms_of(self(s.predicate))
-        for axis, value in zip(s.block.iter_vars, values, strict=True):
+        names = _Names()
+        values = [names(axis.var.name, value) for axis, value in s.bound]
+        inside = [self(v) for v in values]                     # of the loops around, not of axes
+        for axis, value in zip(s.block.iter_vars, inside, strict=True):
             self.variables[axis.var] = value
         assert not s.block.match_buffers, "views are left: run lower_match_buffer first"
         if s.block.init is not None:
@@ -46,19 +49,40 @@ class _Lowering(Copier):
         body = s.block.body
         for buffer in reversed(s.block.alloc_buffers):         # their extents may name axes
             body = Allocate(buffer, body)
-        return guard(likely(terms), self(body))
+        return guard(likely(terms), self.named(names, self(body)))
+
+    def loop(self, s: For) -> Stmt:
+        names, name = _Names(), s.loop_var.name
+        low, extent = names(f"{name}_begin", s.min), names(f"{name}_extent", s.extent)
+        return self.named(names, super().loop(s.replace(min=low, extent=extent) if names.values else s))
 
     def aligned(self, s: Allocate) -> Allocate:
         rows = self.alignments.get(s.buffer)
         return s if rows is None else s.replace(annotations={**s.annotations, DIM_ALIGN: rows})
 
     def allocate(self, s: Allocate) -> Stmt:
-        if not reads_memory(s.buffer.shape):
-            return super().allocate(self.aligned(s))
-        shape = [Var(f"{s.buffer.name}_extent", d.dtype) if reads_memory([d]) else d for d in s.buffer.shape]
-        self.buffers[s.buffer] = s.buffer.replace(shape=tuple(shape))
-        out = super().allocate(self.aligned(s))
-        for name, extent in zip(shape, s.buffer.shape, strict=True):
-            if name is not extent:
-                out = LetStmt(name, self(extent), out)
-        return out
+        names = _Names()
+        shape = tuple(names(f"{s.buffer.name}_extent", d) for d in s.buffer.shape)
+        if names.values:
+            self.buffers[s.buffer] = s.buffer.replace(shape=shape)
+        return self.named(names, super().allocate(self.aligned(s)))
+
+    def named(self, names: _Names, stmt: Stmt) -> Stmt:
+        """stmt where the names hold; their values are still to be lowered."""
+        for var, value in reversed(names.values.items()):
+            stmt = stmt if is_nop(stmt) else LetStmt(var, self(value), stmt)
+        return stmt
+
+
+class _Names:
+    """Names for values that memory decides; others stand for themselves."""
+
+    def __init__(self) -> None:
+        self.values: dict[Var, Expr] = {}
+
+    def __call__(self, name: str, value: Expr) -> Expr:
+        if not reads_memory(value):
+            return value
+        var = Var(name, value.dtype)
+        self.values[var] = value
+        return var

@@ -7,12 +7,13 @@ from typing import Any
 
 from tilewright.arith.analyzer import Analyzer
 from tilewright.support.errors import LowerError
+from tilewright.tir.accesses import reads_memory
 from tilewright.tir.arithmetic import binary
 from tilewright.tir.buffer import Buffer, BufferRegion, Load, MatchBuffer, pointer_layout, row_major, strided_pointer
 from tilewright.tir.expr import Call, Expr, IntImm, Ramp, Var
 from tilewright.tir.iter_var import Range
 from tilewright.tir.node import Node, map_children, walk
-from tilewright.tir.stmt import Block, PrimFunc, Store
+from tilewright.tir.stmt import Block, LetStmt, PrimFunc, Store
 from tilewright.tir.symbols import replace_buffers
 
 
@@ -41,6 +42,19 @@ def _concerns(n: Node) -> bool:
     return isinstance(n, Block) and bool(n.match_buffers) or isinstance(n, Call) and n.op == "access_ptr"
 
 
+def _where(block: Block, names: dict[Var, Expr]) -> Block:
+    """The block with names for what memory says where it begins."""
+    read = {x.buffer for value in names.values() for x in walk(value) if isinstance(x, Load)}
+    if block.init is not None and any(isinstance(s, Store) and s.buffer in read for s in walk(block.init)):
+        raise LowerError(f"the init of block {block.name} writes what says where a view of the block begins",
+                         "read it before the block, with a let")
+    body, init = block.body, block.init
+    for name, value in reversed(names.items()):
+        body = LetStmt(name, value, body)
+        init = None if init is None else LetStmt(name, value, init)
+    return block.replace(body=body, init=init)
+
+
 @dataclass(frozen=True)
 class _View:
     """Element (i, j, ...) of a view is source[mins + (0, ..., i, j, ...)]."""
@@ -66,10 +80,11 @@ class _Lowering:
     def __call__(self, n: Any) -> Any:
         if isinstance(n, Block):
             used = {x for x in walk(n.body) if isinstance(x, Var)} if n.match_buffers else set()
+            names: dict[Var, Expr] = {}
             for m in n.match_buffers:
-                self.add(m, used)
+                self.add(m, used, names)
             new = map_children(n.replace(match_buffers=()) if n.match_buffers else n, self)
-            return new
+            return _where(new, names) if names else new
         if isinstance(n, Var):
             return self.variables.get(n, n)
         if isinstance(n, Call) and n.op == "access_ptr" and isinstance(n.args[0], Load):
@@ -91,9 +106,16 @@ class _Lowering:
 
     # ---- a view
 
-    def add(self, m: MatchBuffer, used: set[Var]) -> None:
-        """used: the variables in the block's body. A layout that nothing there knows may change later."""
+    def add(self, m: MatchBuffer, used: set[Var], names: dict[Var, Expr]) -> None:
+        """used: the variables in the block's body. A layout that nothing there knows may change later.
+
+        names: gets names for what memory says of where the view begins.
+        """
         source, mins = m.source.buffer, tuple(self(r.min) for r in m.source.region)
+        for low in mins:
+            if reads_memory(low):
+                names[Var(f"{m.buffer.name}_begin", low.dtype)] = low
+        mins = tuple(next((v for v, e in names.items() if e is low), low) for low in mins)
         if source.ndim < m.buffer.ndim:
             raise LowerError(f"match_buffer {m.buffer.name} has {m.buffer.ndim} dimensions, its source {source.name} "
                              f"has {source.ndim}")

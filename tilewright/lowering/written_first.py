@@ -1,12 +1,11 @@
 """Whether what is read of a buffer was written before, in the same iteration of the loop around it."""
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from tilewright.arith.analyzer import Analyzer
 from tilewright.arith.itermap import detect_iter_map
-from tilewright.arith.linear import linear
 from tilewright.arith.regions import covers
 from tilewright.lowering.conditions import terms_of
 from tilewright.lowering.hulls import Hull, hull_of, is_dense, join_hulls
@@ -24,8 +23,9 @@ MOST_BOXES = 16
 _PLAIN = (For, IfThenElse, Seq, Allocate)
 
 
-def is_written_first(buffer: Buffer, body: Stmt, analyzer: Analyzer) -> bool:
+def is_written_first(buffer: Buffer, body: Stmt, varying: Iterable[Var], analyzer: Analyzer) -> bool:
     """True when each element of buffer that body reads is shown to have been written before, in the same run of body.
+    varying: the variables that differ between runs.
 
     An element counts as written ahead of a read where a store of it comes first in the text, below the last statement
     around both, and runs whenever the read does: the loops around the store alone have an iteration for this element
@@ -33,7 +33,7 @@ def is_written_first(buffer: Buffer, body: Stmt, analyzer: Analyzer) -> bool:
     """
     writes: list[_Accesses] = []
     for here in _accesses(buffer, body, ()):
-        if here.escape or here.reads and not _are_written(here, buffer, writes, analyzer):
+        if here.escape or here.reads and not _are_written(here, buffer, writes, set(varying), analyzer):
             return False
         if here.writes:
             writes.append(here)
@@ -81,7 +81,8 @@ def _parts(stmt: Stmt) -> Sequence[Stmt]:
     return (stmt.body,) if hasattr(stmt, "body") else ()
 
 
-def _are_written(here: _Accesses, buffer: Buffer, writes: Sequence[_Accesses], analyzer: Analyzer) -> bool:
+def _are_written(here: _Accesses, buffer: Buffer, writes: Sequence[_Accesses], varying: set[Var],
+                 analyzer: Analyzer) -> bool:
     """True when the writes ahead of a statement surely wrote the elements that it reads, wherever it runs."""
     if any(uses_any(i, here.hidden) for read in here.reads for i in read):
         return False
@@ -91,26 +92,26 @@ def _are_written(here: _Accesses, buffer: Buffer, writes: Sequence[_Accesses], a
                 analyzer.bind(stmt.loop_var, stmt.min, stmt.extent)
             elif isinstance(stmt, IfThenElse):
                 analyzer.assume(logical_not(stmt.condition) if k else stmt.condition)
-        ahead = [_Write(w, here.path, analyzer) for w in writes]
-        for read in here.reads:
-            for i, extent in zip(read, buffer.shape, strict=True):
-                if not isinstance(i, Ramp):
-                    analyzer.assume(binary("lt", i, extent))
-        return all(_is_written(read, ahead, analyzer) for read in here.reads)
+        ahead = [_Write(w, here.path, varying, analyzer) for w in writes]
+        return all(_is_written(read, buffer, ahead, analyzer) for read in here.reads)
 
 
-def _is_written(read: tuple[Expr, ...], ahead: Sequence[_Write], analyzer: Analyzer) -> bool:
-    """True when the writes ahead surely wrote an element."""
-    point = [hull_of(i, {}, analyzer) for i in read]
-    element = [h for h in point if h is not None]
-    boxes: list[Box] = []
-    for w in ahead if len(element) == len(point) else ():
-        box = w.box(read)
-        if box is not None:
-            if covers(box, element, analyzer):
-                return True
-            boxes.append(box)
-    return any(covers(b, element, analyzer) for b in _merged(boxes, analyzer)[len(boxes):])
+def _is_written(read: tuple[Expr, ...], buffer: Buffer, ahead: Sequence[_Write], analyzer: Analyzer) -> bool:
+    """True when the writes ahead surely wrote an element of buffer, if it is read at all."""
+    with analyzer.scope():
+        for i, extent in zip(read, buffer.shape, strict=True):
+            if not isinstance(i, Ramp):
+                analyzer.assume(binary("lt", i, extent))
+        point = [hull_of(i, {}, analyzer) for i in read]
+        element = [h for h in point if h is not None]
+        boxes: list[Box] = []
+        for w in ahead if len(element) == len(point) else ():
+            box = w.box(read)
+            if box is not None:
+                if covers(box, element, analyzer):
+                    return True
+                boxes.append(box)
+        return any(covers(b, element, analyzer) for b in _merged(boxes, analyzer)[len(boxes):])
 
 
 def _depth_of_both(write: Path, read: Path) -> int:
@@ -127,11 +128,11 @@ class _Write:
     The threads of a block run side by side, and may read what others wrote: their loops are around neither.
     """
 
-    def __init__(self, write: _Accesses, read: Path, analyzer: Analyzer) -> None:
+    def __init__(self, write: _Accesses, read: Path, varying: set[Var], analyzer: Analyzer) -> None:
         self.analyzer = analyzer
         depth = _depth_of_both(write.path, read)
         self.around, inside = write.path[:depth], write.path[depth:]
-        self.outer = {s.loop_var for s, _ in (*self.around, *read) if isinstance(s, For)}
+        outer = {s.loop_var for s, _ in read if isinstance(s, For)}
         names: dict[Var, Expr] = {}                    # of loops that the read has as well, for those of the write
         self.loops: dict[Var, Hull] = {}
         self.conditions: list[Expr] = []
@@ -140,7 +141,7 @@ class _Write:
         for stmt, k in inside:
             match stmt:
                 case For(var, low, extent):
-                    name = Var(var.name, var.dtype) if var in self.outer else var
+                    name = Var(var.name, var.dtype) if var in outer else var
                     self.loops[name] = substitute(low, names), substitute(extent, names)
                     names[var] = name
                 case IfThenElse(condition):
@@ -156,9 +157,12 @@ class _Write:
             for v, hull in self.loops.items():
                 analyzer.bind(v, *hull)
             self.indices = [analyzer.simplify(substitute(i, names)) for i in write.writes]
+        self.varying = {*varying, *outer, *self.loops, *(s.var for s, _ in read if isinstance(s, LetStmt))}
         self.telling = {v for i in self.indices for v in free_vars(i) if v in self.loops}
+        self.used = {v: hull for v, hull in self.loops.items() if v in self.telling}
+        self.whole = detect_iter_map(self.indices, self.used, None, analyzer)
         said = [*self.indices, *self.conditions, *(e for hull in self.loops.values() for e in hull)]
-        self.sure = self.sure and not any(uses_any(e, lets) for e in said)
+        self.sure = self.sure and not any(uses_any(e, lets) for e in said) and self.have_iterations()
 
     def box(self, element: tuple[Expr, ...]) -> Box | None:
         """A box around what is to be read of which the write stores every element; None: not known."""
@@ -167,7 +171,7 @@ class _Write:
         cuts = self.cuts(self.conditions, element)
         if cuts is None:
             cuts = self.cuts(self.in_first_iterations(), element)
-        box = self.image(cuts) if cuts is not None and self.runs() else None
+        box = self.image(cuts) if cuts is not None else None
         return None if box is None or any(uses_any(e, self.loops) for hull in box for e in hull) else box
 
     def cuts(self, conditions: Sequence[Expr] | None, element: tuple[Expr, ...]) -> list[Expr] | None:
@@ -190,15 +194,16 @@ class _Write:
         around = [s for s, _ in self.around if isinstance(s, For)]
         first = {s.loop_var: s.min for s in around if s.loop_var in named}
         bounds = [e for s in around for e in (s.min, s.extent)] + [e for hull in self.loops.values() for e in hull]
-        at_once = any(s.kind == PARALLEL for s in around)
-        if not first or at_once or any(uses_any(e, first.keys()) for e in (*self.indices, *bounds)):
+        if not first or any(uses_any(e, first.keys()) for e in (*self.indices, *bounds)):
+            return None
+        if any(s.kind == PARALLEL or reads_memory(s.min) or reads_memory(s.extent) for s in around):
             return None
         above: list[Expr] = []
         for s, k in self.around:
-            if not isinstance(s, _PLAIN):
+            if not isinstance(s, _PLAIN) or isinstance(s, IfThenElse) and reads_memory(s.condition):
                 return None
             if isinstance(s, IfThenElse) and uses_any(s.condition, first.keys()):
-                if k or reads_memory(s.condition):
+                if k:
                     return None
                 above += terms_of(s.condition)
         return [substitute(c, first) for c in (*above, *self.conditions)]
@@ -211,28 +216,22 @@ class _Write:
         return condition
 
     def of_element(self, condition: Expr, element: tuple[Expr, ...]) -> Expr:
-        """The condition on the iteration that writes what is read: each index gives one variable its value. Where that
-        leaves some, so does the result."""
-        for index, value in zip(self.indices, element, strict=True):
-            if isinstance(index, Ramp) or isinstance(value, Ramp):
-                continue
-            for v, k in linear(index)[0].items():
-                if isinstance(v, Var) and v in self.telling and abs(k) == 1 and uses_any(condition, {v}):
-                    rest = binary("sub", index, v if k == 1 else binary("mul", v, -1))
-                    solved = binary("sub", value, rest) if k == 1 else binary("sub", rest, value)
-                    condition = substitute(condition, {v: solved})
-                    break
-        return condition
+        """The condition in the iteration that writes what is read; in any, where the indices do not tell which it is.
+        """
+        if not uses_any(condition, self.telling) or any(isinstance(i, Ramp) for i in element):
+            return condition
+        mapping = self.whole
+        return condition if mapping is None or not mapping.is_injective else substitute(
+            condition, mapping.invert(element))
 
-    def runs(self) -> bool:
+    def have_iterations(self) -> bool:
         """True when the loops have iterations. Those that tell the element may have none as long as they have as many
         each time: then nothing is read either."""
-        varying = {*self.loops, *self.outer}
         with self.analyzer.scope():
             for v, (low, extent) in self.loops.items():
                 if any(reads_memory(e) for e in (low, extent)):
                     return False
-                alike = v in self.telling and not uses_any(extent, varying)
+                alike = v in self.telling and not uses_any(extent, self.varying)
                 if not alike and not self.analyzer.prove(binary("gt", extent, 0)):
                     return False
                 self.analyzer.bind(v, low, extent)
@@ -240,10 +239,10 @@ class _Write:
 
     def image(self, cuts: list[Expr]) -> Box | None:
         """The elements that the loops store, cut by conditions on the loops that tell them, where these are a box."""
-        used = {v: self.loops[v] for v in self.loops if v in self.telling}
-        mapping = detect_iter_map(self.indices, used, all_of(*cuts), self.analyzer)
+        mapping = detect_iter_map(self.indices, self.used, all_of(*cuts), self.analyzer) if cuts else self.whole
         if mapping is not None and mapping.is_bijective:
             return list(mapping.outputs)
+        used = self.used
         hulls = [hull_of(i, used, self.analyzer) for i in self.indices]
         apart = sum(len(used.keys() & set(free_vars(i))) for i in self.indices) == len(used)
         known = [h for h in hulls if h is not None]
