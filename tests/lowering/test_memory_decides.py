@@ -73,6 +73,46 @@ def test_a_loop_that_is_cut_where_a_condition_below_ends():
 """, [7, 0, 0], C=[1, 1, 1, 1, 0, 0, 0, 0], D=[1] * 7 + [0])
 
 
+@pytest.mark.parametrize("size", ["vi + 1", "A[0] + vi"])
+def test_an_allocation_of_a_lane_whose_size_the_lane_decides(size):
+    leaves(f"""
+    for i in T.vectorized(8):
+        with T.block("X"):
+            vi = T.axis.spatial(8, i)
+            B = T.alloc_buffer(({size},), "int32")
+            B[vi] = vi + 2
+            C[vi] = B[vi]
+""", [1, 0, 0], C=[2, 3, 4, 5, 6, 7, 8, 9])
+
+
+def test_what_an_allocation_is_placed_by():
+    leaves("""
+    B = T.alloc_buffer((16,), "int32")
+    for i in range(A[0], A[0] + 4):
+        B[i] = i + 10
+    A[0] = A[0] + 1
+    for i in range(A[0], A[0] + 3):
+        C[i] = B[i]
+""", [2, 0, 0], C=[0, 0, 0, 13, 14, 15, 0, 0])
+
+
+def test_the_extent_of_a_parallel_loop_that_is_read_twice_over():
+    leaves("""
+    for i in T.parallel(A[A[0]]):
+        C[i] = 1
+""", [2, 0, 5], C=[1, 1, 1, 1, 1, 0, 0, 0])
+
+
+def test_stages_of_a_pipeline():
+    leaves("""
+    for i in T.serial(A[0], annotations={"software_pipeline_stage": [0, 1], "software_pipeline_order": [0, 1]}):
+        for u in range(1):
+            A[0] = 3
+        for u in range(1):
+            D[i] = i + 2
+""", [5, 0, 0], D=[2, 3, 4, 5, 6, 0, 0, 0])
+
+
 def test_views():
     leaves("""
     with T.block("X"):

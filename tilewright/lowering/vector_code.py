@@ -158,6 +158,8 @@ class Lanes(LaneExpressions):
             if node is s.buffer.data:
                 raise NotVectorizable
         size = s.buffer.shape[0]
+        if self.varies(size):
+            raise NotVectorizable
         new = s.buffer.replace(shape=(binary("mul", size, const(self.count, size.dtype)),),
                                data=Var(s.buffer.data.name, "handle"))
         self.private[s.buffer] = new

@@ -25,6 +25,10 @@ def infer(block: Block) -> tuple[tuple[BufferRegion, ...], tuple[BufferRegion, .
     for m in block.match_buffers:
         found.views[m.buffer] = m.source
     found.own.update(block.alloc_buffers)
+    sizes = [d for b in block.alloc_buffers for d in b.shape]
+    places = [e for m in block.match_buffers for r in m.source.region for e in (r.min, r.extent)]
+    for e in (*sizes, *places):
+        found.visit(e, {}, {})
     if block.init is not None:
         found.visit(block.init, {}, {})
     found.visit(block.body, {}, {})
@@ -57,6 +61,8 @@ class _Accesses:
             return
         if isinstance(n, Allocate):
             self.own.add(n.buffer)
+            for d in n.buffer.shape:
+                self.visit(d, domains, values)
         elif isinstance(n, Load):
             self.add(self.reads, n.buffer, _points(n.indices), domains, values)
         elif isinstance(n, Call) and n.op == "access_ptr" and isinstance(n.args[0], Load):
