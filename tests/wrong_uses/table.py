@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 from tests.schedule.case import CASES
@@ -73,13 +74,13 @@ def raised(row: WrongUse) -> Exception:
     raise AssertionError(f"{row.name} was accepted: {row.title}")
 
 
-def page() -> str:
-    """The text of docs/errors.md."""
+def page(line_of: Callable[[WrongUse], str]) -> str:
+    """The text of docs/errors.md, with what line_of says of each wrong use."""
     example = next(row for row in ROWS if row.do is parallel.parallel_reduction)
     parts = [INTRODUCTION.format(example=str(raised(example)))]
     for section in SECTIONS:
         parts.append(f"## {section.title}\n\n| wrong use | error | message | hint |\n| --- | --- | --- | --- |")
-        parts += [line(row.title, *texts(row)) for row in section.rows]
+        parts += [line_of(row) for row in section.rows]
         parts.append("")
     return "\n".join(parts)
 
@@ -91,7 +92,10 @@ def line(*cells: str) -> str:
 
 def texts(row: WrongUse) -> tuple[str, str, str]:
     """What the wrong use raises: (class, first line of the message, hint)"""
-    error = raised(row)
+    return texts_of(raised(row))
+
+
+def texts_of(error: Exception) -> tuple[str, str, str]:
     text = str(error)
     for pattern, replacement in _VARIES:
         text = re.sub(pattern, replacement, text)
@@ -111,5 +115,5 @@ def _cell(text: str) -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page())
+    PAGE.write_text(page(lambda row: line(row.title, *texts(row))))
     print(f"{PAGE}: {sum(len(section.rows) for section in SECTIONS)} wrong uses")
