@@ -80,7 +80,7 @@ def test_the_page_has_the_recipes():
 @pytest.mark.parametrize("found", RECIPES, ids=lambda r: r.title)
 def test_recipe(found, tmp_path):
     for folder in ("tilewright", "tests", "docs"):
-        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(ROOT / folder, tmp_path / folder)         # with compiled modules
     for name in ("pyproject.toml", "README.md"):
         shutil.copy(ROOT / name, tmp_path)
     for edit in found.edits:

@@ -316,3 +316,12 @@ def test_more_texts_and_functions_that_are_no_script():
 def test_lanes_that_no_vector_has(dtype):
     with pytest.raises(TilewrightError, match="1 to 65535 lanes"):
         T.Buffer((4,), dtype)
+
+
+def test_of_a_long_line_the_part_around_the_error_is_shown():
+    ones = " + ".join(["1.0"] * 100)
+    with pytest.raises(ScriptError, match="the name 'nix' is not defined here") as found:
+        from_source(f"@T.prim_func\ndef f(A: T.Buffer((4,))):\n    A[0] = {ones} + nix + {ones}")
+    line, caret = str(found.value).splitlines()[2:4]
+    assert len(line) <= 170
+    assert line[caret.index("^"):].startswith("nix")

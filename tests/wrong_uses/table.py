@@ -58,7 +58,7 @@ between, the guilty lines marked:
 
 # What differs between machines and versions of libraries, and what stands for it.
 _VARIES = [
-    (r"\S*/(\w+\.py):\d+", r"\1:LINE"), (r"/tmp/\S*/", ""), (r"0x[0-9a-f]+", "0x..."),
+    (r"(?<!\S)\S*/(\w+\.py):\d+", r"\1:LINE"), (r"/tmp/\S*/", ""), (r"0x[0-9a-f]+", "0x..."),
     (re.escape(host_triple()), "THIS-MACHINE"), (r"No available targets .*", "..."), (r"'dump': \S+", "'dump': FILE"),
     (r"(is not an array of numbers): .*", r"\1: ..."), (r"could not convert string to float: .*", "..."),
     (r"(index_map does not take 2 indices): .*", r"\1: ..."), (r"(registered: ).*", r"\1..."),

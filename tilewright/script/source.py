@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from tilewright.support.errors import ScriptError
 
+MOST_COLUMNS = 160         # of a line that an error shows
 TOO_DEEP = ("this is nested too deeply for Python's own stack", "give parts of it names: x = A[i] + B[i]")
 
 
@@ -28,10 +29,19 @@ class Source:
             width = len(cut.encode()[:end].decode(errors="ignore")) - column if end else 1
         else:
             width = len(cut.rstrip()) - column
-        shown = cut.expandtabs(1)
+        shown, column = _clipped(cut.expandtabs(1), column)
         text, _, own_hint = message.partition("\n\nhint: ")
         where = f"{self.filename}:{self.first + row - 1}"
-        caret = " " * column + "^" * max(1, width)
+        caret = " " * column + "^" * max(1, min(width, len(shown) - column))
         error = ScriptError(f"{where}: {text}\n\n    {shown}\n    {caret}", hint or own_hint)
         error.placed = True
         return error
+
+
+def _clipped(line: str, column: int) -> tuple[str, int]:
+    """The part of a long line around a column, and where the column is in it."""
+    if len(line) <= MOST_COLUMNS:
+        return line, column
+    start = max(0, min(column - MOST_COLUMNS // 4, len(line) - MOST_COLUMNS))
+    before, after = "..." if start else "", "..." if start + MOST_COLUMNS < len(line) else ""
+    return before + line[start:start + MOST_COLUMNS] + after, column - start + len(before)
