@@ -48,6 +48,8 @@ CASES = {
               [(4,), (0,)], [((5,), "split: extent 0 of the shape .n,. is n, no multiple of 2")]),
     "ones": (lambda emit, x: emit(topi.squeeze, x), [(N,)],
              [(4,), (0,)], [((1,), "squeeze: the extent n of the shape .n,. is 1, and stays")]),
+    "places": (lambda emit, x: emit(topi.argmax, emit(topi.reshape, x, (1, -1)), axis=1, keepdims=True), [(N,)],
+               [(3,), (1,)], [((0,), "argmax: there is no element along an axis, of the extent n")]),
     "none": (lambda emit, x: emit(at_least_one, x), [(N,)], [(3,), (1,)], [((0,), "the size n is less than 1")])}
 
 
@@ -62,7 +64,7 @@ def test_sizes_that_do_not_fit_are_refused(name, tmp_path):
             made = call(*map(zeros, sizes))
             first = made[0] if isinstance(made, tuple) else made
             wanted = {"quotient": (sizes[-1], sizes[0] // max(sizes[-1], 1)), "odd": (sizes[0] // 2, 2),
-                      "parts": (sizes[0] // 2,),
+                      "places": (1, 1), "parts": (sizes[0] // 2,),
                       "negative": (sizes[0] - sizes[-1],)}.get(name, (sizes[0],))
             assert first.shape == wanted
         for sizes, message in refused:

@@ -7,6 +7,7 @@ from typing import Any
 
 from tilewright.support.errors import described
 from tilewright.te.arg_reducers import arg_reducer
+from tilewright.te.conditions import state
 from tilewright.te.definition import compute
 from tilewright.te.extents import simplified
 from tilewright.te.math import exp, isinf, isnan, log, sqrt
@@ -111,6 +112,8 @@ def _place(op: str, x: Tensor, axis: Any, keepdims: bool, dtype: Any, last: bool
     check(constant(product(x.shape[a] for a in axes)) != 0, op, f"there is no element along axis {axis} of the shape "
           f"{shape_text(x.shape)}")
     index, extents = dtype_name(dtype), [x.shape[a] for a in axes]
+    for e in (e for e in extents if isinstance(e, Expr)):
+        state(binary("gt", e, 0), f"{op}: there is no element along an axis, of the extent {e}")
     end = cast(index, simplified(product(extents))) - 1
     near = len(axes) < 2 or 0 <= (count(extents) or 0) - 1 < 2 ** 31      # places fit the type of the indices
 
@@ -127,7 +130,8 @@ def argmax(x: Tensor, *, axis: int | None = None, keepdims: bool = False, dtype:
     """The place of the largest element along an axis; of all elements, row by row, for None. Of equals the first, or
     the last one.
 
-    NaN counts as the largest. Raises TensorExpressionError for an axis without elements.
+    NaN counts as the largest. States that a symbolic extent is not 0. Raises TensorExpressionError for an axis without
+    elements.
     """
     return _place("argmax", x, axis, keepdims, dtype, last)
 
@@ -137,7 +141,8 @@ def argmin(x: Tensor, *, axis: int | None = None, keepdims: bool = False, dtype:
     """The place of the smallest element along an axis; of all elements, row by row, for None. Of equals the first, or
     the last one.
 
-    NaN counts as the smallest. Raises TensorExpressionError for an axis without elements.
+    NaN counts as the smallest. States that a symbolic extent is not 0. Raises TensorExpressionError for an axis without
+    elements.
     """
     return _place("argmin", x, axis, keepdims, dtype, last)
 
