@@ -141,7 +141,7 @@ def test_a_reduction_that_starts_in_each_iteration_keeps_its_buffer_inside():
     assert loop < inside
 
 
-MIXED = '''@T.prim_func
+STARTED = '''@T.prim_func
 def f(A: T.Buffer((4,), "int32"), D: T.Buffer((4, 4), "int32")):
     B = T.alloc_buffer((4,), "int32")
     for t in range(4):
@@ -150,7 +150,8 @@ def f(A: T.Buffer((4,), "int32"), D: T.Buffer((4, 4), "int32")):
                 v = T.axis.spatial(4, z)
                 T.where(t < 1)
                 B[v] = 100
-        {loops}
+'''
+MIXED = STARTED + '''        {loops}
             with T.block("B"):
                 vt, vi = T.axis.remap("SS", [t, i])
                 T.where({written})
@@ -195,16 +196,7 @@ def _leaves(func, a, want):
         assert d.tolist() == want.tolist()
 
 
-INSIDE_OF_ONE_LOOP = '''@T.prim_func
-def f(A: T.Buffer((4,), "int32"), D: T.Buffer((4, 4), "int32")):
-    B = T.alloc_buffer((4,), "int32")
-    for t in range(4):
-        for z in range(4):
-            with T.block("first"):
-                v = T.axis.spatial(4, z)
-                T.where(t < 1)
-                B[v] = 100
-        for q in range(4):
+INSIDE_OF_ONE_LOOP = STARTED + '''        for q in range(4):
             with T.block("B"):
                 vt, vi = T.axis.remap("SS", [t, q])
                 B[vi] = A[vi] + vt
