@@ -316,3 +316,38 @@ def f(A: T.Buffer((1,), "int32"), D: T.Buffer((3, 8), "int32")):
 def test_a_read_that_a_choice_may_leave_out():
     want = [[10 + t + (10 + j + t if j < 4 else 0) if j < 4 else 6 for j in range(8)] for t in range(3)]
     _leaves(from_source(UNDER_A_CHOICE), np.zeros(1, "int32"), np.array(want))
+
+
+VECTORS = '''@T.prim_func
+def f(A: T.Buffer((8,), "int32"), D: T.Buffer((16,), "int32")):
+    B = T.alloc_buffer((32,), "int32")
+    for t in range(4):
+        if t == 0:
+            for i in range(32):
+                B[i] = 100 + i
+        {stores}
+        D[T.Ramp(t * 4, 1, 4)] = B[T.Ramp({read}, {stride}, 4)]
+'''
+
+
+@pytest.mark.parametrize("stores, read, stride, carried", [
+    ("B[T.Ramp(t, 1, 4)] = A[T.Ramp(t, 1, 4)]; B[T.Ramp(t + 4, 1, 2)] = A[T.Ramp(t, 1, 2)]", "t", 1, False),
+    ("B[T.Ramp(0, 2, 4)] = A[T.Ramp(t, 1, 4)]", "0", 2, True),               # no box of elements
+    ("B[T.Ramp(0, 2, 4)] = A[T.Ramp(t, 1, 4)]", "0", 1, True),
+    ("B[T.Ramp(0, 1, 4)] = A[T.Ramp(t, 1, 4)]", "1", 1, True),
+    ("B[T.Ramp(0, 1, 4)] = A[T.Ramp(t, 1, 4)]; B[T.Ramp(4, 1, 4)] = A[T.Ramp(t, 1, 4)]", "2", 1, False),
+], ids=["two lengths", "the same lanes", "other lanes", "one lane more", "of two"])
+def test_vectors(stores, read, stride, carried):
+    func = from_source(VECTORS.format(stores=stores.replace("; ", "\n        "), read=read, stride=stride))
+    a, b, want = np.arange(8, dtype="int32"), np.arange(32) + 100, []
+    for t in range(4):
+        for text in stores.split("; "):
+            begin, step, lanes = map(int, text[text.index("(") + 1:text.index(")")].replace(
+                "t + 4", str(t + 4)).replace("t", str(t)).split(","))
+            b[begin:begin + step * lanes:step] = a[t:t + lanes]
+        begin = t if read == "t" else int(read)
+        want.append(b[begin:begin + 4 * stride:stride].copy())
+    _leaves(func, a, np.concatenate(want))
+    lines = str(lower(func, simple_mode=True)).splitlines()
+    loop, place = (next(n for n, s in enumerate(lines) if text in s) for text in ("for t in", " B = "))
+    assert (place < loop) == carried

@@ -12,7 +12,9 @@ from tilewright.lowering.hulls import Hull, hull_of, is_dense, join_hulls
 from tilewright.tir.accesses import reads_memory
 from tilewright.tir.arithmetic import all_of, binary, logical_not
 from tilewright.tir.buffer import Buffer, Load
-from tilewright.tir.expr import Expr, Let, Ramp, Var
+from tilewright.tir.conversion import cast
+from tilewright.tir.dtype import lanes_of
+from tilewright.tir.expr import Broadcast, Expr, IntImm, Let, Ramp, Var
 from tilewright.tir.node import substitute, walk
 from tilewright.tir.stmt import PARALLEL, THREAD_BINDING, Allocate, For, IfThenElse, LetStmt, Seq, Stmt, Store
 from tilewright.tir.symbols import expressions, free_vars, uses_any
@@ -64,7 +66,7 @@ def _accesses(buffer: Buffer, stmt: Stmt, path: Path) -> Iterator[_Accesses]:
                 here.hidden.add(node.var)
             elif node is buffer.data:
                 here.escape = True
-    if isinstance(stmt, Store) and stmt.buffer is buffer:
+    if isinstance(stmt, Store) and stmt.buffer is buffer and stmt.predicate is None:
         here.writes = stmt.indices
     if here.reads or here.writes or here.escape:
         yield here
@@ -98,20 +100,37 @@ def _are_written(here: _Accesses, buffer: Buffer, writes: Sequence[_Accesses], v
 
 def _is_written(read: tuple[Expr, ...], buffer: Buffer, ahead: Sequence[_Write], analyzer: Analyzer) -> bool:
     """True when the writes ahead surely wrote an element of buffer, if it is read at all."""
+    element, lane, lanes = _of_lane(read)
+    if element is None:
+        return False
     with analyzer.scope():
-        for i, extent in zip(read, buffer.shape, strict=True):
-            if not isinstance(i, Ramp):
-                analyzer.assume(binary("lt", i, extent))
-        point = [hull_of(i, {}, analyzer) for i in read]
-        element = [h for h in point if h is not None]
+        analyzer.bind(lane, 0, lanes)
+        for i, extent in zip(element, buffer.shape, strict=True):
+            analyzer.assume(binary("lt", i, extent))
+        point = [(i, IntImm(1, i.dtype)) for i in element]
         boxes: list[Box] = []
-        for w in ahead if len(element) == len(point) else ():
-            box = w.box(read)
+        for w in ahead:
+            box = w.box(element)
             if box is not None:
-                if covers(box, element, analyzer):
+                if covers(box, point, analyzer):
                     return True
                 boxes.append(box)
-        return any(covers(b, element, analyzer) for b in _merged(boxes, analyzer)[len(boxes):])
+        return any(covers(b, point, analyzer) for b in _merged(boxes, analyzer)[len(boxes):])
+
+
+def _of_lane(indices: Sequence[Expr]) -> tuple[tuple[Expr, ...] | None, Var, int]:
+    """The indices of one lane of a vector, the lane, and how many there are; None: a lane's index is not known."""
+    lane = Var("lane", next((i.base.dtype for i in indices if isinstance(i, Ramp)), "int32"))
+    lanes = max(lanes_of(i.dtype) for i in indices)
+    out: list[Expr] = []
+    for i in indices:
+        if isinstance(i, Ramp):
+            out.append(binary("add", i.base, binary("mul", i.stride, cast(i.base.dtype, lane))))
+        elif isinstance(i, Broadcast) or lanes_of(i.dtype) == 1:
+            out.append(i.value if isinstance(i, Broadcast) else i)
+        else:
+            return None, lane, lanes
+    return tuple(out), lane, lanes
 
 
 def _depth_of_both(write: Path, read: Path) -> int:
@@ -153,16 +172,20 @@ class _Write:
                     pass
                 case _:
                     self.sure = False
+        scalars, lane, lanes = _of_lane(write.writes)
+        if lanes > 1:
+            self.loops[lane] = IntImm(0, lane.dtype), IntImm(lanes, lane.dtype)
         with analyzer.scope():
             for v, hull in self.loops.items():
                 analyzer.bind(v, *hull)
-            self.indices = [analyzer.simplify(substitute(i, names)) for i in write.writes]
+            self.indices = [analyzer.simplify(substitute(i, names)) for i in scalars or ()]
         self.varying = {*varying, *outer, *self.loops, *(s.var for s, _ in read if isinstance(s, LetStmt))}
         self.telling = {v for i in self.indices for v in free_vars(i) if v in self.loops}
         self.used = {v: hull for v, hull in self.loops.items() if v in self.telling}
         self.whole = detect_iter_map(self.indices, self.used, None, analyzer)
         said = [*self.indices, *self.conditions, *(e for hull in self.loops.values() for e in hull)]
-        self.sure = self.sure and not any(uses_any(e, lets) for e in said) and self.have_iterations()
+        known = self.sure and scalars is not None and not any(uses_any(e, lets) for e in said)
+        self.sure = known and self.have_iterations()
 
     def box(self, element: tuple[Expr, ...]) -> Box | None:
         """A box around what is to be read of which the write stores every element; None: not known."""
@@ -218,9 +241,7 @@ class _Write:
     def of_element(self, condition: Expr, element: tuple[Expr, ...]) -> Expr:
         """The condition in the iteration that writes what is read; in any, where the indices do not tell which it is.
         """
-        if not uses_any(condition, self.telling) or any(isinstance(i, Ramp) for i in element):
-            return condition
-        mapping = self.whole
+        mapping = self.whole if uses_any(condition, self.telling) else None
         return condition if mapping is None or not mapping.is_injective else substitute(
             condition, mapping.invert(element))
 
