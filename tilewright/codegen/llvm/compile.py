@@ -13,6 +13,7 @@ from tilewright.codegen.llvm.builder import CHOSEN
 from tilewright.codegen.llvm.emit import emit_module
 from tilewright.codegen.llvm.half_overflow import widens_integers_by_half, with_infinite_halves
 from tilewright.codegen.llvm.imports import imports_of, link
+from tilewright.codegen.llvm.mask_moves import has_wrong_mask_move
 from tilewright.codegen.llvm.masked_stores import has_narrow_masked_stores, with_opaque_masks
 from tilewright.codegen.llvm.recovery import Fault, emit, parse, run_passes
 from tilewright.codegen.llvm.target import forget_machines, target_machine
@@ -52,7 +53,10 @@ def compile_object(funcs: Sequence[PrimFunc], target: Target, extra: str = "") -
         if config.get("DUMP"):
             config.dump(f"{name}.opt.ll", str(module))
             config.dump(f"{name}.s", emit(module, machine, assembly=True).decode())
-        return emit(module, machine)
+        code = emit(module, machine)
+        if "avx512f" in target.feature_set and has_wrong_mask_move(code):
+            raise Fault("LLVM moves a mask out of another register than the one that holds it (a bug in LLVM)")
+        return code
 
     if config.get("DUMP"):
         config.dump(f"{name}.ll", text)
