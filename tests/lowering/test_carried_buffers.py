@@ -351,3 +351,23 @@ def test_vectors(stores, read, stride, carried):
     lines = str(lower(func, simple_mode=True)).splitlines()
     loop, place = (next(n for n, s in enumerate(lines) if text in s) for text in ("for t in", " B = "))
     assert (place < loop) == carried
+
+
+SCALAR = '''@T.prim_func
+def f(A: T.Buffer((4,), "int32"), D: T.Buffer((4,), "int32")):
+    B = T.alloc_buffer((), "int32")
+    for t in range(4):
+        {guard}
+            B[()] = A[t]
+        D[t] = B[()] + 1
+'''
+
+
+@pytest.mark.parametrize("guard, carried, want", [
+    ("if t != 2:", True, [5, 4, 4, 2]), ("for u in range(1):", False, [5, 4, 3, 2])])
+def test_a_buffer_without_dimensions(guard, carried, want):
+    func = from_source(SCALAR.format(guard=guard))
+    _leaves(func, np.array([4, 3, 2, 1], "int32"), np.array(want))
+    lines = str(lower(func, simple_mode=True)).splitlines()
+    loop, place = (next(n for n, s in enumerate(lines) if text in s) for text in ("for t in", " B = "))
+    assert (place < loop) == carried

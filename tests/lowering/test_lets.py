@@ -26,12 +26,15 @@ A = np.arange(64, dtype="int32")
         C[i] = A[i + z]""", A[6:38]),
     ("""for i in T.serial(32, annotations={"prefetch": [["A", 2]]}):
         C[i] = T.Let(A[i + x], where={x: n * 2})""", A[6:38]),
+    ("""for i in T.serial(32, annotations={"prefetch": [["A", 2]]}):
+        for j in range(A[i], A[i] + 1):
+            C[i] = A[j + 2]""", A[2:34]),
     ("""P = T.decl_buffer((64,), "int32")
     for i in range(32):
         P[i] = A[i]
     for i in range(32):
         C[i] = T.Let(P[x] + P[x + 1], where={x: i // 2})""", np.arange(32) // 2 * 2 + 1)],
-    ids=["guard", "lanes", "prefetch of a name", "prefetch below a let", "private memory"])
+    ids=["guard", "lanes", "prefetch of a name", "prefetch below a let", "prefetch by data", "private memory"])
 def test_names_stay_where_they_are_known(body, want):
     func = from_source(f"""
 @T.prim_func

@@ -92,12 +92,15 @@ def _requests(loop: For, body: Stmt, buffer: Buffer, offset: int, analyzer: Anal
     where there is such an iteration."""
     accesses = _reads(body, buffer.name)[buffer]
     domains = {s.loop_var: (s.min, s.extent) for s in statements(body) if isinstance(s, For)}
-    if any(uses_any(i, {n.var for n in walk(body) if isinstance(n, (Let, LetStmt))}) for a in accesses for i in a):
+    names = {n.var for n in walk(body) if isinstance(n, (Let, LetStmt))}
+    if any(uses_any(i, names) for a in accesses for i in a):
         return []
     box = [_side([a[d] for a in accesses], domains, analyzer) for d in range(buffer.ndim)]
     if not box or any(side is None for side in box):
         return []
     sides = [side for side in box if side is not None]
+    if any(uses_any(low, names) for low, _ in sides):
+        return []
     counts, steps = _lines([extent for _, extent in sides], buffer)
     later = binary("add", loop.loop_var, IntImm(offset, loop.loop_var.dtype))
     counters = [Var(f"line_{d}", low.dtype) for d, (low, _) in enumerate(sides)]

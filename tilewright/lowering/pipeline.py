@@ -11,7 +11,8 @@ from tilewright.lowering.passes import passes_for
 from tilewright.support.errors import ArgumentError, described
 from tilewright.support.target import Target
 from tilewright.support.target import target as resolve_target
-from tilewright.tir.stmt import IRModule, PrimFunc
+from tilewright.tir.stmt import BlockRealize, IRModule, PrimFunc
+from tilewright.tir.verify import verify
 
 Form = TypeVar("Form", PrimFunc, IRModule)
 
@@ -22,9 +23,10 @@ def lower(func: PrimFunc, target: str | Target | None = None, simple_mode: bool 
 
     With simple_mode the form before partition, vectorisation and unrolling, meant for reading: loops keep
     their kinds and guards stand as `if likely(...)`. Options default to those in force (`pass_options`,
-    TILEWRIGHT_CHECKED). Raises LowerError for a function that has no flat form, and what instruments raise:
-    StructuralError when the verifier (TILEWRIGHT_VERIFY) objects.
+    TILEWRIGHT_CHECKED). Raises StructuralError for a function that is not well formed, LowerError for one that has no
+    flat form, and what instruments raise: StructuralError when the verifier (TILEWRIGHT_VERIFY) objects to a pass.
     """
+    verify(func, "block" if isinstance(func.body, BlockRealize) else "loop")
     options = current_options() if options is None else options
     return _run_all(passes_for(options, resolve_target(target), simple_mode), func, options)
 

@@ -37,7 +37,7 @@ def is_written_first(buffer: Buffer, body: Stmt, varying: Iterable[Var], analyze
     for here in _accesses(buffer, body, ()):
         if here.escape or here.reads and not _are_written(here, buffer, writes, set(varying), analyzer):
             return False
-        if here.writes:
+        if here.writes is not None:
             writes.append(here)
     return True
 
@@ -50,7 +50,7 @@ class _Accesses:
     """
     path: Path
     reads: list[tuple[Expr, ...]] = field(default_factory=list)
-    writes: tuple[Expr, ...] = ()
+    writes: tuple[Expr, ...] | None = None
     hidden: set[Var] = field(default_factory=set)
     escape: bool = False
 
@@ -68,7 +68,7 @@ def _accesses(buffer: Buffer, stmt: Stmt, path: Path) -> Iterator[_Accesses]:
                 here.escape = True
     if isinstance(stmt, Store) and stmt.buffer is buffer and stmt.predicate is None:
         here.writes = stmt.indices
-    if here.reads or here.writes or here.escape:
+    if here.reads or here.writes is not None or here.escape:
         yield here
     for k, part in enumerate(_parts(stmt)):
         yield from _accesses(buffer, part, (*path, (stmt, k)))
@@ -121,7 +121,7 @@ def _is_written(read: tuple[Expr, ...], buffer: Buffer, ahead: Sequence[_Write],
 def _of_lane(indices: Sequence[Expr]) -> tuple[tuple[Expr, ...] | None, Var, int]:
     """The indices of one lane of a vector, the lane, and how many there are; None: a lane's index is not known."""
     lane = Var("lane", next((i.base.dtype for i in indices if isinstance(i, Ramp)), "int32"))
-    lanes = max(lanes_of(i.dtype) for i in indices)
+    lanes = max((lanes_of(i.dtype) for i in indices), default=1)
     out: list[Expr] = []
     for i in indices:
         if isinstance(i, Ramp):
@@ -172,7 +172,7 @@ class _Write:
                     pass
                 case _:
                     self.sure = False
-        scalars, lane, lanes = _of_lane(write.writes)
+        scalars, lane, lanes = _of_lane(write.writes or ())
         if lanes > 1:
             self.loops[lane] = IntImm(0, lane.dtype), IntImm(lanes, lane.dtype)
         with analyzer.scope():
