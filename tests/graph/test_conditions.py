@@ -50,7 +50,8 @@ CASES = {
              [(4,), (0,)], [((1,), "squeeze: the extent n of the shape .n,. is 1, and stays")]),
     "places": (lambda emit, x: emit(topi.argmax, emit(topi.reshape, x, (1, -1)), axis=1, keepdims=True), [(N,)],
                [(3,), (1,)], [((0,), "argmax: there is no element along an axis, of the extent n")]),
-    "none": (lambda emit, x: emit(at_least_one, x), [(N,)], [(3,), (1,)], [((0,), "the size n is less than 1")])}
+    "none": (lambda emit, x: emit(at_least_one, x), [(N,)], [(3,), (1,)],
+             [((0,), "makes T.max.n, 1. along a dimension of its result, and n is expected|expected 0")])}
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -70,6 +71,20 @@ def test_sizes_that_do_not_fit_are_refused(name, tmp_path):
         for sizes, message in refused:
             with pytest.raises(error, match=message):
                 call(*map(zeros, sizes))
+
+
+def test_two_small_sizes_of_which_none_alone_is_too_small(tmp_path):
+    def body(emit, past, new):
+        return emit(topi.strided_slice, emit(topi.concatenate, [past, new], axis=0), begin=[-2], end=[None], axes=[0])
+    run = tw.compile(function(body, (N, 3), (M, 3)))
+    run.export(tmp_path / "f.o")
+    for call, error in ((run, GraphError), (tw.load(tmp_path / "f.o"), CallError)):
+        for n, m in ((3, 1), (0, 2), (2, 0), (1, 1), (0, 5)):
+            past, new = (np.arange(k * 3, dtype="float32").reshape(k, 3) + k for k in (n, m))
+            np.testing.assert_array_equal(call(past, new), np.concatenate([past, new])[-2:])
+        for n, m in ((0, 1), (1, 0), (0, 0)):
+            with pytest.raises(error, match="along a dimension of its result, and 2 is expected there|expected"):
+                call(zeros(n, 3), zeros(m, 3))
 
 
 def test_sizes_and_extents_beyond_int32_are_refused(tmp_path):

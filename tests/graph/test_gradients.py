@@ -1,9 +1,12 @@
 """Gradients: of gradients, of values used in several ways, of the operators of Python."""
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 
-from tilewright import graph
+from tilewright import graph, topi
 from tilewright.graph import SGD, Executor, Update, gradients, parameter, placeholder
+from tilewright.graph.operator import Operator
 from tilewright.support.errors import GraphError
 
 RANDOM = np.random.RandomState(5)
@@ -29,6 +32,24 @@ def test_a_gradient_with_respect_to_the_loss_is_one():
     x = parameter("x", f32(3))
     loss = graph.reduce_sum(x)
     np.testing.assert_array_equal(Executor(gradients(loss, [loss])).run()[0].numpy(), [1.0])
+
+
+@dataclass(frozen=True)
+class Steps(Operator):
+    """The sign of x, which has no gradient."""
+
+    def compute(self, x):
+        return topi.sign(x)
+
+
+def test_what_stands_behind_a_value_needs_no_gradient():
+    x = parameter("x", f32(4))
+    h = Steps()(x)
+    loss = graph.reduce_sum(h * h)
+    got, = gradients(loss, [h])
+    np.testing.assert_array_equal(Executor([got]).run()[0].numpy(), 2 * np.sign(x.data.numpy()))
+    with pytest.raises(GraphError, match="Steps has no gradient"):
+        gradients(loss, [x])
 
 
 def test_gradients_of_gradients():

@@ -82,6 +82,18 @@ def test_a_factor_along_another_axis_is_not_taken_in():
     np.testing.assert_allclose(np.asarray(build_function(bb.get()["main"])(given)), given @ w.T * scale, atol=1e-4)
 
 
+@pytest.mark.parametrize("weight, factor", [(1e-30, 1e-15), (1e-30, 1e-9), (1e30, 1e10)], ids=["zero", "digits", "inf"])
+def test_a_factor_that_leaves_no_digits_of_the_weights_is_not_taken_in(weight, factor):
+    w, scale = np.full((4, 3), weight / 3, "float32"), np.full(4, factor, "float32")
+    bb = BlockBuilder()
+    x = bb.param("x", (2, 3))
+    with bb.function("main", [x]):
+        bb.emit_func_output(bb.emit_te(topi.multiply, bb.emit_te(topi.linear, x, bb.const(w)), bb.const(scale)))
+    given = np.full((2, 3), 1e25 if weight < 1 else 1e-25, "float32")
+    want = given.astype("float64") @ w.T.astype("float64") * scale.astype("float64")
+    np.testing.assert_allclose(np.asarray(build_function(bb.get()["main"])(given)), want, rtol=1e-6)
+
+
 def test_equal_calls_and_dead_calls():
     bb = BlockBuilder()
     x = bb.param("x", (3, 8))

@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 from tilewright.driver import Target, target
 from tilewright.graph.ir.rebuild import without_dead_calls
-from tilewright.graph.ir.values import Function, Value
+from tilewright.graph.ir.values import Function, Value, check_function
 from tilewright.graph.passes.affine import expand_batch_norm, fold_affine
 from tilewright.graph.passes.common import eliminate_common
 from tilewright.graph.passes.conditions import state_conditions
@@ -43,6 +43,7 @@ def build_function(function: Function, spec: str | Target | None = None,
     if not resolved.is_host:
         raise GraphError(f"compile: target {resolved} does not run on this machine",
                          "constants of a model are packed by its own code, here; tw.build writes kernels for others")
+    check_function(function)
     for step in SIMPLIFY:
         function = step(function)
     fixed = constant_part(function)

@@ -51,7 +51,7 @@ def gradients(loss: Value, wrt: Sequence[Value]) -> list[Value]:
                          "leave them out of the list")
     gradient: dict[Value, Value] = {loss: OnesLike()(loss)}
     for v in reversed(order):
-        if v.op is None or v not in gradient or v not in reaches:
+        if v.op is None or v not in gradient or not any(x in reaches for x in v.inputs):
             continue
         parts = v.op.grad(v, gradient[v])
         if not isinstance(parts, (tuple, list)) or len(parts) != len(v.inputs):

@@ -5,7 +5,7 @@ import functools
 import inspect
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, is_dataclass, replace
 from typing import Any
 
@@ -16,6 +16,7 @@ from tilewright.graph.ir.types import TensorType, of_sizes, size_variables
 from tilewright.runtime import Tensor
 from tilewright.support.errors import GraphError, TilewrightError, described
 from tilewright.te.conditions import Condition, noted
+from tilewright.te.fingerprint import graph_text
 from tilewright.tir import Expr, PrimFunc, Var
 
 Rule = Callable[..., Any]
@@ -108,6 +109,17 @@ class Operator:
                                  "a rule returns what te.compute gives, or a tuple of such tensors")
         return results
 
+    def again(self, tensors: Sequence[te.Tensor], *inputs: TensorType) -> tuple[te.Tensor, ...]:
+        """`apply` of a rule that was traced for these types of inputs. Raises GraphError for a rule of the program that
+        gives another program now, since what it reads from outside has changed."""
+        if not str(getattr(self.rule, "__module__", "")).startswith("tilewright."):
+            first, now = self.traced(*inputs), _trace(self, inputs)
+            if graph_text([*first.inputs, *first.outputs]) != graph_text([*now.inputs, *now.outputs]):
+                raise GraphError(f"{self.name}: the rule gives another program now than when it was called",
+                                 "what it reads from outside has changed: give it as an argument or as a default, "
+                                 "such as lambda t, k=k: ...")
+        return self.apply(tensors)
+
     def traced(self, *inputs: TensorType) -> Traced:
         """The rule on placeholders of these types; remembered."""
         return _remembered(self, inputs)
@@ -137,12 +149,16 @@ def _remembered(op: Operator, inputs: tuple[TensorType, ...]) -> Traced:
         if found is not None:
             _traced.move_to_end(key)
             return found
+    found = _trace(op, inputs)
+    _remember(key, found)
+    return found
+
+
+def _trace(op: Operator, inputs: tuple[TensorType, ...]) -> Traced:
     placeholders = tuple(te.placeholder(t.shape, t.dtype, name=f"x{k}") for k, t in enumerate(inputs))
     with noted() as conditions:
         outputs = op.apply(placeholders)
-    found = Traced(placeholders, outputs, tuple(TensorType.of(t.shape, t.dtype) for t in outputs), tuple(conditions))
-    _remember(key, found)
-    return found
+    return Traced(placeholders, outputs, tuple(TensorType.of(t.shape, t.dtype) for t in outputs), tuple(conditions))
 
 
 def _remember(key: tuple[Any, ...], traced: Traced) -> None:
@@ -160,8 +176,11 @@ def operator(rule: Rule, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | N
     def slot(leaf: Any) -> Any:
         if isinstance(leaf, value_type):
             return Slot(inputs.setdefault(leaf, len(inputs)))
+        if isinstance(leaf, np.ndarray):                 # which the program may fill again
+            return leaf.copy()
         return of_sizes(leaf) if isinstance(leaf, Expr) else leaf
-    op = Operator(rule_name(rule), rule, _mapped(tuple(args), slot), _mapped(dict(kwargs or {}), slot))
+    called = rule if isinstance(rule, Hashable) else rule.__call__       # which is one with itself, whatever rule holds
+    op = Operator(rule_name(rule), called, _mapped(tuple(args), slot), _mapped(dict(kwargs or {}), slot))
     return op, list(inputs)
 
 

@@ -63,7 +63,8 @@ def fold_affine(function: Function) -> Function:
     """function in which convolutions and linear layers take in the constants, one for each channel of the result, by
     which their results are multiplied, and which are added to them.
 
-    Weights must not overflow by that; those of 16-bit floats are known, and none becomes so small that it loses digits.
+    Weights that are known do not overflow by that, and none becomes so small that it loses digits; those of 16-bit
+    floats are known.
     """
     read_by = readers(function)
     fixed = _constants(function)
@@ -134,11 +135,20 @@ def _joined(new: Rebuild, rule: Callable[..., Any], v: Value, factor: Value, sha
     with np.errstate(all="ignore"):
         made = exact.astype(dtype)
     kept = np.isfinite(made.astype("float32") if narrow else made).all()
-    if not kept or narrow and rule is topi.multiply and not _is_normal(exact, made):
+    if kept and rule is topi.multiply:
+        kept = _is_normal(exact if narrow else _with_nonzero(made, parts, shape), made)
+    if not kept:
         return None
     if isinstance(v.held, Deferred):                         # the product, too, takes no memory until it is used
         return constant(Deferred(made.shape, dtype, lambda: joined().astype(dtype)), v.name)
     return constant(made, v.name)
+
+
+def _with_nonzero(product: np.ndarray, parts: Sequence[Any], shape: tuple[Any, ...]) -> np.ndarray:
+    """A product of two arrays, with the least number where it is 0 and neither of them is."""
+    a, b = (loaded(x) for x in parts)
+    lost = (product == 0) & (a != 0) & (b.reshape(shape) != 0)
+    return np.where(lost, finfo(product.dtype).smallest_subnormal, product) if lost.any() else product
 
 
 _JOIN: Mapping[Any, Callable[..., np.ndarray]] = {topi.multiply: np.multiply, topi.add: np.add}

@@ -1,11 +1,11 @@
 """What functions take for granted of the sizes of a call, which is refused where it does not hold."""
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from tilewright.arith.analyzer import Analyzer
 from tilewright.graph.ir.callees import Native, Operator
-from tilewright.graph.ir.types import Dim, TensorType, extents, same, size_variables
+from tilewright.graph.ir.types import Dim, TensorType, same, size_variables
 from tilewright.graph.ir.values import Function
 from tilewright.graph.passes.views import is_view
 from tilewright.runtime.dtypes import extent_limit
@@ -38,9 +38,8 @@ def state_conditions(function: Function) -> Function:
 
 def conditions_of_types(types: Iterable[TensorType], made: Sequence[tuple[Native, Sequence[TensorType]]],
                         sizes: Sequence[Var]) -> list[Condition]:
-    """No extent of the types leaves int32 on the way or is negative, and a size is 1 at least where a kernel, one of
-    `made` with the types of its results, would make a result of another shape for 0: types are what they are for sizes
-    of at least 1."""
+    """No extent of the types leaves int32 on the way or is negative, and kernels, `made` with the types of their
+    results, make results of these shapes: types are what they are for sizes of at least 1."""
     if not sizes:
         return []
     known = Analyzer()
@@ -51,11 +50,10 @@ def conditions_of_types(types: Iterable[TensorType], made: Sequence[tuple[Native
              if (within := [e for e in _within(d) if not known.prove(e)])]
     natural = [(d, binary("ge", d, convert(0))) for d in expressions]
     found += [Condition(e, f"the extent {d} is negative") for d, e in natural if not known.prove(e)]
-    others = {v: 3 + k for k, v in enumerate(sizes)}
-    for v in sizes:
-        if any(_differs(callee, results, {**others, v: 0}) for callee, results in made):
-            found.append(Condition(binary("ge", v, convert(1)), f"the size {v.name} is less than 1"))
-    return found
+    for _, e in natural:
+        known.assume(e)
+    found += [c for callee, results in made for c in _as_typed(callee, results, sizes, known)]
+    return list({str(c.holds): c for c in found}.values())
 
 
 def _expressions(types: Iterable[TensorType]) -> list[Expr]:
@@ -82,12 +80,14 @@ def wide(e: Expr) -> Expr:
     return Cast("int64", e) if e.dtype != "int64" else e
 
 
-def _differs(callee: Native, results: Sequence[TensorType], sizes: Mapping[Var, int]) -> bool:
-    """True where the function that was compiled writes results of other shapes than these types have."""
+def _as_typed(callee: Native, results: Sequence[TensorType], sizes: Sequence[Var], known: Analyzer) -> list[Condition]:
+    """That the function that was compiled writes results of these types, where that is not known."""
     func = callee.definition
     if func is None:
-        return False
+        return []
     buffers = [func.buffer_map[p] for p in func.params if p in func.buffer_map][-len(results):]
-    return any(extents(b.shape, sizes) != tuple(max(n, 0) for n in extents(t.shape, sizes))
-               for b, t in zip(buffers, results)
-               if all(v in sizes for v in size_variables(b.shape)))
+    pairs = [(convert(made), convert(typed)) for b, t in zip(buffers, results, strict=True)
+             if all(v in sizes for v in size_variables(b.shape)) for made, typed in zip(b.shape, t.shape, strict=True)]
+    return [Condition(binary("eq", wide(made), wide(typed)),
+                      f"{callee.name} makes {made} along a dimension of its result, and {typed} is expected there")
+            for made, typed in pairs if not known.prove(binary("eq", made, typed))]

@@ -144,7 +144,7 @@ def make_kernel(group: Sequence[Call], known: dict[str, Kernel] | None = None) -
         for v in c.inputs:
             if v not in tensors:
                 tensors[v] = _literal(v)
-        tensors.update(zip(c.results, c.callee.apply([tensors[v] for v in c.inputs])))
+        tensors.update(zip(c.results, c.callee.again([tensors[v] for v in c.inputs], *(v.type for v in c.inputs))))
     outputs = [tensors[v] for v in group[-1].results]
     tensors_of_call = [*placeholders.values(), *_own_memory(outputs, placeholders.values())]
     types = tuple(v.type for v in group[-1].results)

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from tilewright import runtime
 from tilewright.graph.ir.callees import Extern, Hosted
@@ -14,7 +14,14 @@ from tilewright.runtime.errors import ModelValueError
 from tilewright.runtime.tensor import as_numpy
 from tilewright.support.errors import GraphError
 
-Run = Callable[..., Any]
+
+class Run(Protocol):
+    """A function that was compiled."""
+
+    def results(self, arguments: Sequence[Any]) -> list[Tensor]:
+        """Every result, also what says how much of others counts."""
+
+
 Body = Callable[[Sequence[Tensor], Sequence[Tensor]], None]
 
 
@@ -49,7 +56,7 @@ def _packed(caller: str, callee: Extern) -> Body:
 def _choice(then: Run, orelse: Run) -> Body:
     def run(inputs: Sequence[Tensor], results: Sequence[Tensor]) -> None:
         chosen = then if inputs[0].item() else orelse
-        _keep(results, chosen(*inputs[1:]))
+        _keep(results, chosen.results(inputs[1:]))
     return run
 
 
@@ -60,7 +67,7 @@ def _loop(loop: Loop, body: Run) -> Body:
         stacks = [as_numpy(t) for t in results[loop.carried:]]
         at = 0
         while at < count and proceed:
-            made = _several(body(runtime.array(at, dtype="int64"), *carried, *read))
+            made = body.results([runtime.array(at, dtype="int64"), *carried, *read])
             proceed, carried = bool(made[0].item()), list(made[1:1 + loop.carried])
             for stack, t in zip(stacks, made[1 + loop.carried:]):
                 if at >= stack.shape[0]:
@@ -69,14 +76,10 @@ def _loop(loop: Loop, body: Run) -> Body:
             at += 1
         if stacks and at != stacks[0].shape[0]:
             raise ModelValueError(f"{loop.name} ends after {at} steps, and the result has {stacks[0].shape[0]}")
-        _keep(results[:loop.carried], tuple(carried))
+        _keep(results[:loop.carried], carried)
     return run
 
 
-def _several(made: Any) -> tuple[Any, ...]:
-    return made if isinstance(made, tuple) else (made,)
-
-
-def _keep(results: Sequence[Tensor], made: Any) -> None:
-    for result, value in zip(results, _several(made), strict=True):
+def _keep(results: Sequence[Tensor], made: Sequence[Tensor]) -> None:
+    for result, value in zip(results, made, strict=True):
         result.copyfrom(value)
