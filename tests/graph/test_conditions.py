@@ -7,8 +7,9 @@ import pytest
 import tilewright as tw
 from tilewright import te, topi
 from tilewright.graph import BlockBuilder, size
-from tilewright.graph.ir.regions import If
-from tilewright.support.errors import CallError, GraphError
+from tilewright.graph.ir.regions import If, Loop
+from tilewright.support.errors import CallError, GraphError, TilewrightError
+from tilewright.te.conditions import Condition
 
 N, M = size("n"), size("m")
 
@@ -139,3 +140,70 @@ def test_extents_that_do_not_divide(rule, shape, fitting, refused):
     run(zeros(*(fitting if d is N else d for d in shape)))
     with pytest.raises(GraphError, match=f"is n, no multiple of [24] where n = {refused}"):
         run(zeros(*(refused if d is N else d for d in shape)))
+
+
+@pytest.mark.parametrize("body, reference", [
+    (lambda emit, x, y: emit(topi.multiply, emit(topi.strided_slice, x, begin=[-1], end=[None], axes=[0]), x),
+     lambda x, y: x[-1:] * x),
+    (lambda emit, x, y: emit(topi.add, emit(topi.strided_slice, x, begin=[0], end=[1], axes=[0]), y),
+     lambda x, y: x[:1] + y),
+    (lambda emit, x, y: emit(topi.broadcast_to, emit(topi.strided_slice, x, begin=[0], end=[1], axes=[0]), (4, 3)),
+     lambda x, y: np.broadcast_to(x[:1], (4, 3)))], ids=["times the last", "plus the first", "repeated"])
+def test_a_row_of_which_readers_take_for_granted_that_it_is_one(body, reference):
+    run = tw.compile(function(body, (N, 3), (M, 3)))
+    for n, m in ((4, 2), (1, 5), (3, 0)):
+        x, y = (np.arange(k * 3, dtype="float32").reshape(k, 3) + 1 for k in (n, m))
+        np.testing.assert_array_equal(run(x, y), reference(x, y))
+    with pytest.raises(GraphError, match="along a dimension of its result, and 1 is expected there where n = 0"):
+        run(zeros(0, 3), zeros(2, 3))
+
+
+def test_conditions_of_a_function_that_is_called():
+    bb = BlockBuilder()
+    x, y = bb.param("x", (N,)), bb.param("y", (N,))
+    with bb.function("inner", [x]):
+        bb.emit_func_output(bb.emit_te(topi.reshape, bb.emit_te(topi.reshape, x, (N // 2, 2)), (N,)))
+    inner = bb.get()["inner"]
+    inner = inner.replace(attrs={**inner.attrs, "conditions": (Condition(N >= 3, "inner takes at least 3"),)})
+    with bb.function("outer", [y]):
+        bb.emit_func_output(bb.emit_call(inner, [y]))
+    run = tw.compile(bb.get()["outer"])
+    assert run(zeros(4)).shape == (4,)
+    with pytest.raises(GraphError, match="inner takes at least 3"):
+        run(zeros(2))
+
+
+def test_sums_of_sizes_in_another_order():
+    def both(first):
+        def body(emit, x, y):
+            return emit(topi.concatenate, [x, y] if first else [y, x], axis=0)
+        return function(body, (N,), (M,))
+    bb = BlockBuilder()
+    flag, x, y = bb.param("flag", (), "bool"), bb.param("x", (N,)), bb.param("y", (M,))
+    with bb.function("main", [flag, x, y]):
+        bb.emit_func_output(bb.emit_call(If(both(True), both(False)), [flag, x, y]))
+    run = tw.compile(bb.get()["main"])
+    a, b = np.arange(2, dtype="float32"), np.arange(3, dtype="float32") + 7
+    assert run(np.array(True), a, b).numpy().tolist() == [0, 1, 7, 8, 9]
+    assert run(np.array(False), a, b).numpy().tolist() == [7, 8, 9, 0, 1]
+
+
+def test_a_loop_of_a_file_ends_where_its_body_fails(tmp_path):
+    def body(emit, s, x):
+        place = emit(topi.astype, emit(topi.argmax, x, axis=0), "float32")
+        return [emit(lambda s: te.compute((), lambda: s() < 2), s), emit(topi.add, x, place)]
+    bb = BlockBuilder()
+    s, x = bb.param("s", (), "int64"), bb.param("x", (N, 3))
+    with bb.function("turn", [s, x]):
+        bb.emit_func_output(body(bb.emit_te, s, x))
+    count, y = bb.param("count", (), "int64"), bb.param("y", (N, 3))
+    with bb.function("main", [count, y]):
+        start = bb.const(np.array(True))
+        bb.emit_func_output(list(bb.emit_call(Loop(bb.functions["turn"], 1), [count, start, y])))
+    run = tw.compile(bb.get()["main"])
+    run.export(tmp_path / "f.o")
+    many = np.array(2**62)
+    for call, error in ((run, TilewrightError), (tw.load(tmp_path / "f.o"), CallError)):
+        np.testing.assert_array_equal(call(many, zeros(2, 3)), zeros(2, 3))
+        with pytest.raises(error):
+            call(many, zeros(0, 3))

@@ -16,11 +16,13 @@ from typing import Any
 import numpy as np
 
 from tilewright.arith.analyzer import Analyzer
+from tilewright.arith.linear import linear
 from tilewright.graph.ir.deferred import Deferred
 from tilewright.runtime.dtypes import dtype_string
 from tilewright.support.errors import GraphError, described
 from tilewright.tir import Cast, Expr, IntImm, Var
 from tilewright.tir import dtype as dt
+from tilewright.tir.arithmetic import binary
 from tilewright.tir.conversion import convert
 from tilewright.tir.interp.execute import evaluate
 from tilewright.tir.node import substitute, walk
@@ -79,7 +81,20 @@ def canonical(extent: Any) -> Dim:
     for v in size_variables([e]):
         analyzer.bind(v, 1, 2**31 - 2)
     e = analyzer.simplify(e)
-    return _natural(e.value) if isinstance(e, IntImm) else e
+    return _natural(e.value) if isinstance(e, IntImm) else _in_order(e)
+
+
+def _in_order(e: Expr) -> Expr:
+    """A sum with its terms in one order, those that are added first."""
+    terms, const = linear(e)
+    if len(terms) < 2:
+        return e
+    sum_: Expr | None = None
+    for atom, k in sorted(terms.items(), key=lambda t: (t[1] < 0, str(t[0]))):
+        term = atom if abs(k) == 1 else binary("mul", atom, IntImm(abs(k), e.dtype))
+        sum_ = binary("add" if k > 0 else "sub", convert(0) if sum_ is None else sum_, term)
+    assert sum_ is not None
+    return sum_ if not const else binary("add" if const > 0 else "sub", sum_, IntImm(abs(const), e.dtype))
 
 
 def _natural(n: int) -> int:

@@ -1,7 +1,8 @@
 """What functions take for granted of the sizes of a call, which is refused where it does not hold."""
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 from tilewright.arith.analyzer import Analyzer
 from tilewright.graph.ir.callees import Native, Operator
@@ -14,6 +15,7 @@ from tilewright.tir import Binary, Cast, Expr, IntImm, Var
 from tilewright.tir import dtype as dt
 from tilewright.tir.arithmetic import all_of, binary
 from tilewright.tir.conversion import convert
+from tilewright.tir.node import same as same_node
 from tilewright.tir.node import walk
 
 _MOST = extent_limit("int32")    # of a size
@@ -29,7 +31,10 @@ def state_conditions(function: Function) -> Function:
              if not same(x.elements, y.elements)]
     for c in function.calls:
         if isinstance(c.callee, Operator):
-            found += c.callee.traced(*(v.type for v in c.inputs)).conditions
+            traced = c.callee.traced(*(v.type for v in c.inputs))
+            found += traced.conditions
+            found += [e for made, typed in zip(traced.outputs, traced.types, strict=True)
+                      for e in _as_typed(c.callee.name, made.shape, typed)]
     if not found:
         return function
     found = list({str(c.holds): c for c in found}.values())
@@ -50,9 +55,7 @@ def conditions_of_types(types: Iterable[TensorType], made: Sequence[tuple[Native
              if (within := [e for e in _within(d) if not known.prove(e)])]
     natural = [(d, binary("ge", d, convert(0))) for d in expressions]
     found += [Condition(e, f"the extent {d} is negative") for d, e in natural if not known.prove(e)]
-    for _, e in natural:
-        known.assume(e)
-    found += [c for callee, results in made for c in _as_typed(callee, results, sizes, known)]
+    found += [c for callee, results in made for c in _results_of(callee, results, sizes)]
     return list({str(c.holds): c for c in found}.values())
 
 
@@ -80,14 +83,26 @@ def wide(e: Expr) -> Expr:
     return Cast("int64", e) if e.dtype != "int64" else e
 
 
-def _as_typed(callee: Native, results: Sequence[TensorType], sizes: Sequence[Var], known: Analyzer) -> list[Condition]:
-    """That the function that was compiled writes results of these types, where that is not known."""
+def _as_typed(name: str, made: Sequence[Any], typed: TensorType) -> Iterator[Condition]:
+    """That what makes a result of some extents makes those of its type, where that is not known."""
+    for a, b in ((convert(a), convert(b)) for a, b in zip(made, typed.shape, strict=True)):
+        if same_node(a, b):
+            continue
+        known = Analyzer()
+        for v in size_variables([a, b]):
+            known.bind(v, 0, _MOST)
+        known.assume(binary("ge", b, convert(0)))
+        if not known.prove(binary("eq", a, b)):
+            yield Condition(binary("eq", wide(a), wide(b)),
+                            f"{name} makes {a} along a dimension of its result, and {b} is expected there")
+
+
+def _results_of(callee: Native, results: Sequence[TensorType], sizes: Sequence[Var]) -> Iterator[Condition]:
+    """That the function that was compiled writes results of these types."""
     func = callee.definition
     if func is None:
-        return []
+        return
     buffers = [func.buffer_map[p] for p in func.params if p in func.buffer_map][-len(results):]
-    pairs = [(convert(made), convert(typed)) for b, t in zip(buffers, results, strict=True)
-             if all(v in sizes for v in size_variables(b.shape)) for made, typed in zip(b.shape, t.shape, strict=True)]
-    return [Condition(binary("eq", wide(made), wide(typed)),
-                      f"{callee.name} makes {made} along a dimension of its result, and {typed} is expected there")
-            for made, typed in pairs if not known.prove(binary("eq", made, typed))]
+    for b, t in zip(buffers, results, strict=True):
+        if all(v in sizes for v in size_variables(b.shape)):
+            yield from _as_typed(callee.name, b.shape, t)

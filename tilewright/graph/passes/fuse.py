@@ -9,12 +9,14 @@ from tilewright import te
 from tilewright.graph.ir.callees import Kernel, Operator
 from tilewright.graph.ir.deferred import loaded
 from tilewright.graph.ir.rebuild import Rebuild, rebuilt
-from tilewright.graph.ir.types import size_variables
+from tilewright.graph.ir.types import TensorType, size_variables
 from tilewright.graph.ir.values import Call, Function, Value, readers
 from tilewright.graph.passes.access import CONTRACTION, INJECTIVE, REDUCTION, ROWS, Access, access
 from tilewright.graph.passes.views import is_view_call
 from tilewright.support.names import identifier
 from tilewright.te.fingerprint import graph_text
+from tilewright.tir.conversion import convert
+from tilewright.tir.node import same
 
 MOST_CALLS = 32                  # of one kernel: longer expressions gain nothing and take long to compile
 
@@ -144,7 +146,8 @@ def make_kernel(group: Sequence[Call], known: dict[str, Kernel] | None = None) -
         for v in c.inputs:
             if v not in tensors:
                 tensors[v] = _literal(v)
-        tensors.update(zip(c.results, c.callee.again([tensors[v] for v in c.inputs], *(v.type for v in c.inputs))))
+        made = c.callee.again([tensors[v] for v in c.inputs], *(v.type for v in c.inputs))
+        tensors.update((v, _typed(t, v.type)) for v, t in zip(c.results, made, strict=True))
     outputs = [tensors[v] for v in group[-1].results]
     tensors_of_call = [*placeholders.values(), *_own_memory(outputs, placeholders.values())]
     types = tuple(v.type for v in group[-1].results)
@@ -163,6 +166,13 @@ def make_kernel(group: Sequence[Call], known: dict[str, Kernel] | None = None) -
     if known is not None:
         known[name] = kernel
     return kernel, inputs
+
+
+def _typed(t: te.Tensor, wanted: TensorType) -> te.Tensor:
+    """t with the extents of a type, by which its readers were chosen: written in another way, they are those of t."""
+    if all(same(convert(a), convert(b)) for a, b in zip(t.shape, wanted.shape, strict=True)):
+        return t
+    return te.compute(wanted.shape, lambda *i: t(*i), name="typed")
 
 
 def _own_memory(outputs: Sequence[te.Tensor], inputs: Collection[te.Tensor]) -> list[te.Tensor]:

@@ -1,17 +1,30 @@
 """Calls of functions of the graph: their own calls stand in the place of each."""
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from tilewright.graph.ir.rebuild import Rebuild, rebuilt
 from tilewright.graph.ir.values import Call, Function, Value
+from tilewright.te.conditions import Condition
 
 
 def inline_functions(function: Function) -> Function:
-    """function that calls no other one; branches and bodies of loops are not called, but run."""
+    """function that calls no other one, and takes for granted what those do that it called; branches and bodies of
+    loops are not called, but run."""
     def step(new: Rebuild, c: Call, inputs: tuple[Value, ...]) -> Sequence[Value] | None:
         return _results(new, c.callee, inputs) if isinstance(c.callee, Function) else None
-    return rebuilt(function, step) if any(isinstance(c.callee, Function) for c in function.calls) else function
+    if not any(isinstance(c.callee, Function) for c in function.calls):
+        return function
+    made, conditions = rebuilt(function, step), tuple(_conditions(function))
+    return made.replace(attrs={**made.attrs, "conditions": conditions}) if conditions else made
+
+
+def _conditions(function: Function) -> Iterator[Condition]:
+    """What a function and those that it calls take for granted of sizes, which have one name in all of them."""
+    yield from function.attrs.get("conditions", ())
+    for c in function.calls:
+        if isinstance(c.callee, Function):
+            yield from _conditions(c.callee)
 
 
 def _results(new: Rebuild, callee: Function, inputs: Sequence[Value]) -> Sequence[Value]:

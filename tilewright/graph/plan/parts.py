@@ -79,7 +79,8 @@ class _Loop:
                   for p, t in zip(self.stacks, self.stacked)]
         call = _call(self.part, self.callee.built[0], [
             _first(self.step), *self.state, *self.read, _first(self.going), *made, *slices])
-        return seq([*room, call, *map(_copy, self.state, made, self.types),
+        ended = Store(self.going, IntImm(0, "bool"), (_ZERO,))       # unless the body comes to its end, and says so
+        return seq([*room, ended, call, *map(_copy, self.state, made, self.types),
                     Store(self.step, binary("add", self._at, IntImm(1, "int64")), (_ZERO,))])
 
     @property
