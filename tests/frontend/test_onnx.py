@@ -106,7 +106,7 @@ def test_sizes_for_which_what_is_taken_for_granted_does_not_hold_are_refused(nod
 def test_a_size_that_no_result_has_for_no_rows_is_refused():
     _, run = built(number_of_rows([node("Max", "s one", "t"), node("ConstantOfShape", "t", "y")], {"one": [1]}))
     assert np.asarray(run(np.zeros((2, 3), "float32"))).shape == (2,)
-    with pytest.raises(CallError, match="makes T.max.n, 1. along a dimension of its result, and n is expected there where n = 0"):
+    with pytest.raises(CallError, match="makes T.max.n, 1. along a dimension of its result, and n is expected there"):
         run(np.zeros((0, 3), "float32"))
 
 
