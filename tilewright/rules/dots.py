@@ -18,8 +18,10 @@ from tilewright.rules.table import CPU, Match, Work, rule
 from tilewright.schedule import Schedule
 from tilewright.schedule.intrinsics import DotIntrin
 from tilewright.support.target import Target
+from tilewright.tir import dtype
 
 MOST_ROWS = 8                    # with more, a copy of the matrix pays
+WAY_BYTES, WAYS = 4096, 8        # of the first cache: lines of it that lie a way apart share a set
 SHORTEST = 4                     # vectors of terms: with fewer, combining lanes takes longer than the sums
 
 
@@ -64,6 +66,15 @@ def _matches_dot(work: Work) -> Match | None:
     return None if row is None else work.match(plan=(few_axis(work.first, work.target), row))
 
 
+def side_by_side(facts: BlockFacts, few: int, target: Target) -> int:
+    """How many columns are summed at once: their sums fit into half of the registers, and their lines into half of the
+    first cache, of which those that lie multiples of a way apart share a set."""
+    axis = facts.spatial_axes[-3 - few]
+    element = max((dtype.bytes_of(x.buffer.dtype) for x in facts.operands if uses(x, axis)), default=1)
+    sets = WAY_BYTES // math.gcd(math.prod(e or 1 for e in facts.reduced) * element, WAY_BYTES)
+    return max(1, min(registers(target) // 2 // (facts.spatial[few] or 1), WAYS * sets // 2))
+
+
 @rule("dots_of_groups", priority=42, with_epilogue=82, targets=("llvm",), matches=_matches_dot)
 def schedule_dots_of_groups(sch: Schedule, match: Match, target: Target) -> None:
     """Sum the products of lines of memory in the lanes of vectors, a few neighbouring terms a lane by one instruction,
@@ -82,7 +93,7 @@ def schedule_dots(sch: Schedule, match: Match, target: Target) -> None:
         reader = epilogue
     *batch, first, second = sch.get_loops(reader)[:len(facts.spatial)]
     rows, columns = (first, second) if few == -2 else (second, first)
-    columns, column = sch.split(columns, [None, max(1, registers(target) // 2 // facts.spatial[few])])
+    columns, column = sch.split(columns, [None, side_by_side(facts, few, target)])
     sch.reorder(columns, rows, column)
     if epilogue is not None:
         sch.compute_at(facts.rv, columns, preserve_unit_loops=True)
