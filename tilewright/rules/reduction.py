@@ -72,7 +72,7 @@ def match_columns(work: Work) -> Match | None:
     return work.match() if plain and rows >= MANY_ROWS and (last or 0) >= 2 * vector_of(first, work.target) else None
 
 
-@rule("columns", priority=22, with_epilogue=62, targets=CPU, matches=match_columns)
+@rule("columns", priority=21, with_epilogue=61, targets=CPU, matches=match_columns)
 def schedule_columns_of_lines(sch: Schedule, match: Match, target: Target) -> None:
     """Add a few lines of memory at a time to a line of results, which stays in the nearest cache, then run the
     elementwise block that reads it.
