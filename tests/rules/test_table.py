@@ -235,6 +235,6 @@ def test_a_match_that_is_none(own, given):
 
 
 def test_a_rule_that_is_not_there():
-    with pytest.raises(ArgumentError, match="there is no rule 'tiles'\n\nhint: the rules are elementwise, contra"):
+    with pytest.raises(ArgumentError, match="there is no rule 'tiles'\n\nhint: the rules are elementwise, columns, "):
         rules.remove("tiles")
     assert isinstance(rules.RULES["rows"], Rule)
