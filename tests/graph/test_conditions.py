@@ -8,8 +8,10 @@ import tilewright as tw
 from tilewright import te, topi
 from tilewright.graph import BlockBuilder, size
 from tilewright.graph.ir.regions import If, Loop
+from tilewright.graph.ir.types import canonical
 from tilewright.support.errors import CallError, GraphError, TilewrightError
 from tilewright.te.conditions import Condition
+from tilewright.tir import Cast
 
 N, M = size("n"), size("m")
 
@@ -207,3 +209,10 @@ def test_a_loop_of_a_file_ends_where_its_body_fails(tmp_path):
         np.testing.assert_array_equal(call(many, zeros(2, 3)), zeros(2, 3))
         with pytest.raises(error):
             call(many, zeros(0, 3))
+
+
+def test_sums_of_sizes_are_written_in_one_way():
+    wide = [Cast("int64", v) for v in (N, M)]
+    for made, text in ((9 - N - M, "9 - m - n"), (N * 2 - 1, "n * 2 - 1"), (N + M, "m + n"), (0 - M + N, "n - m"),
+                       (wide[0] * 2 - wide[1], 'T.Cast("int64", n) * T.int64(2) - T.Cast("int64", m)')):
+        assert str(canonical(made)) == str(canonical(canonical(made))) == text

@@ -23,7 +23,7 @@ from tilewright.support.errors import GraphError, described
 from tilewright.tir import Cast, Expr, IntImm, Var
 from tilewright.tir import dtype as dt
 from tilewright.tir.arithmetic import binary
-from tilewright.tir.conversion import convert
+from tilewright.tir.conversion import cast, convert
 from tilewright.tir.interp.execute import evaluate
 from tilewright.tir.node import substitute, walk
 
@@ -89,12 +89,12 @@ def _in_order(e: Expr) -> Expr:
     terms, const = linear(e)
     if len(terms) < 2:
         return e
-    sum_: Expr | None = None
+    subtracts = all(k < 0 for k in terms.values())           # from the constant
+    made: Expr = IntImm(const if subtracts else 0, e.dtype)
+    const = 0 if subtracts else const
     for atom, k in sorted(terms.items(), key=lambda t: (t[1] < 0, str(t[0]))):
-        term = atom if abs(k) == 1 else binary("mul", atom, IntImm(abs(k), e.dtype))
-        sum_ = binary("add" if k > 0 else "sub", convert(0) if sum_ is None else sum_, term)
-    assert sum_ is not None
-    return sum_ if not const else binary("add" if const > 0 else "sub", sum_, IntImm(abs(const), e.dtype))
+        made = binary("add" if k > 0 else "sub", made, binary("mul", cast(e.dtype, atom), abs(k)))
+    return binary("add" if const > 0 else "sub", made, IntImm(abs(const), e.dtype)) if const else made
 
 
 def _natural(n: int) -> int:
