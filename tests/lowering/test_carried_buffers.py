@@ -93,15 +93,21 @@ def test_what_other_writes_of_the_iteration_leave_out(source):
         assert b.tolist() == [7, 8, 9]
 
 
-LATER = '''@T.prim_func
-def f(A: T.Buffer((3,), "int32"), D: T.Buffer((4, 2), "int32")):
-    B = T.alloc_buffer((2,), "int32")
+def started(given, size):
+    """A script of A with so many elements: B of `size` ones, which the first of four iterations of t sets to 100."""
+    return f'''@T.prim_func
+def f(A: T.Buffer(({given},), "int32"), D: T.Buffer((4, {size}), "int32")):
+    B = T.alloc_buffer(({size},), "int32")
     for t in range(4):
-        for z in range(2):
+        for z in range({size}):
             with T.block("first"):
-                v = T.axis.spatial(2, z)
+                v = T.axis.spatial({size}, z)
                 T.where(t < 1)
                 B[v] = 100
+'''
+
+
+LATER = started(3, 2) + '''
         for i in range(2):
             {loops}
                 with T.block("B"):
@@ -141,17 +147,7 @@ def test_a_reduction_that_starts_in_each_iteration_keeps_its_buffer_inside():
     assert loop < inside
 
 
-STARTED = '''@T.prim_func
-def f(A: T.Buffer((4,), "int32"), D: T.Buffer((4, 4), "int32")):
-    B = T.alloc_buffer((4,), "int32")
-    for t in range(4):
-        for z in range(4):
-            with T.block("first"):
-                v = T.axis.spatial(4, z)
-                T.where(t < 1)
-                B[v] = 100
-'''
-MIXED = STARTED + '''        {loops}
+MIXED = started(4, 4) + '''        {loops}
             with T.block("B"):
                 vt, vi = T.axis.remap("SS", [t, i])
                 T.where({written})
@@ -196,7 +192,7 @@ def _leaves(func, a, want):
         assert d.tolist() == want.tolist()
 
 
-INSIDE_OF_ONE_LOOP = STARTED + '''        for q in range(4):
+INSIDE_OF_ONE_LOOP = started(4, 4) + '''        for q in range(4):
             with T.block("B"):
                 vt, vi = T.axis.remap("SS", [t, q])
                 B[vi] = A[vi] + vt
