@@ -230,7 +230,8 @@ def bound(plan: Interface, shapes: Sequence[Sequence[int]]) -> dict[Var, int]:
                                   + (f", where {_shown(sizes)}" if sizes else ""))
     for c in plan.conditions:
         if c.fails(sizes):
-            raise ModelValueError(f"{plan.name}: {c.text} where {_shown(sizes)}")
+            raise ModelValueError(f"{plan.name}: {c.text} where {_shown(sizes)}",
+                                  "call it with other sizes, or compile a function that has these as constants")
     return sizes
 
 
