@@ -42,6 +42,16 @@ def test_shapes(shape, target, epilogue):
     np.testing.assert_array_equal(y.numpy(), np.maximum(want, 0) + 1 if epilogue else want)
 
 
+def test_panels_of_pixels_are_made_from_the_image():
+    """They have zeros up to a vector, and are the only copy; a few filters read whole vectors of pixels in place."""
+    def copies(width, filters):
+        func = conv(1, 40, width, width, filters)
+        root = Scheduling(func, tw.target("llvm -mcpu=x86-64-v4")).finish().schedule.func.body
+        return [[d.value for d in b.shape] for b in root.block.alloc_buffers if b.scope == "global"]
+
+    assert copies(7, 300) == copies(8, 300) == [[1, 1, 40, 64]] and copies(8, 24) == []
+
+
 @pytest.mark.parametrize("target", ["llvm", "llvm -num-cores=3", "c"])
 def test_a_number_of_images_that_the_call_tells(target):
     func = conv(te.var("n"), 40, 13, 9, 24, epilogue=True)

@@ -101,6 +101,16 @@ def test_the_largest_of_integers(dtype):
     np.testing.assert_array_equal(computed(pool("max", shape, 3, 2, dtype=dtype), a), want)
 
 
+@pytest.mark.parametrize("columns, width", [(7, 8), (14, 16), (12, 12), (39, 40), (100, 50)])
+@pytest.mark.parametrize("kind", ["max", "avg"])
+def test_empty_lanes_in_the_place_of_several_short_vectors(kind, columns, width):
+    """Of 16 lanes: 12 are vectors of 8 and 4; 50, half of a row, three vectors and one of two lanes."""
+    target = tw.target("llvm -mcpu=x86-64-v4 -num-cores=1")
+    (facts,) = (b for b in kernel_blocks(Schedule(pool(kind, (1, 2, 9, columns), 3, 1, 1))) if b.is_reduction)
+    assert choose_tile(facts, windows_of(facts), target)[1] == width
+    checked(kind, (2, 3, 9, columns), 3, 1, 1)
+
+
 def test_what_is_no_number_is_in_its_windows_only():
     a = drawn((1, 2, 9, 20))
     a[0, 0, 4, 7], a[0, 1, 0, 19], a[0, 1, 8] = np.nan, -np.inf, -np.inf

@@ -18,7 +18,7 @@ from tilewright.rules.convolution import every_roles, roles_of_planes, schedule_
 from tilewright.rules.elementwise import parallelize, vectorize_last
 from tilewright.rules.facts import BlockFacts, facts_of, is_constant
 from tilewright.rules.table import CPU, Match, Work, rule
-from tilewright.schedule import Schedule
+from tilewright.schedule import BlockRV, Schedule
 from tilewright.support.target import Target
 from tilewright.tir import Load, is_const
 
@@ -53,8 +53,7 @@ def schedule_pointwise(sch: Schedule, match: Match, target: Target) -> None:
     made when there is none)."""
     conv, epilogue, image = match.first.rv, match.epilogue, match.plan
     filters, height, width = (e or 0 for e in match.first.spatial[1:])
-    if not all(is_const(d, e) for d, e in zip(image.buffer.shape[2:], (height, width))):
-        gather_pixels(sch, match.first, image, width, target)
+    matrix = pixels_as_matrix(sch, conv, image, width)
     if epilogue is None:
         epilogue = sch.cache_write(conv, 0, "global")
     sch.transform_layout(conv, ("write", 0), lambda n, o, i, j: (n, o, i * width + j))
@@ -68,13 +67,21 @@ def schedule_pointwise(sch: Schedule, match: Match, target: Target) -> None:
         schedule_convolution(sch, Match((product, reader), parts), target)
     else:
         schedule_contraction(sch, Match((product, reader)), target)
+    if all(is_const(d, e) for d, e in zip(image.buffer.shape[2:], (height, width))):
+        sch.compute_inline(matrix)           # the same elements in the same order
+    else:
+        schedule_copy(sch, matrix, target)
 
 
-def gather_pixels(sch: Schedule, conv: BlockFacts, image: Load, width: int, target: Target) -> None:
-    """Copy the pixels that the convolution reads of a larger image."""
-    copy = sch.reindex_cache_read(conv.rv, image.buffer.name, "global",
-                                  lambda n, o, i, j, c, r, q: (n, c, i * width + j))
-    images, row, column, *others = sch.get_loops(copy)
+def pixels_as_matrix(sch: Schedule, conv: BlockRV, image: Load, width: int) -> BlockRV:
+    """A copy of the pixels that the convolution reads, those of a plane in a row."""
+    return sch.reindex_cache_read(conv, image.buffer.name, "global", lambda n, o, i, j, c, r, q: (n, c, i * width + j))
+
+
+def schedule_copy(sch: Schedule, matrix: BlockRV, target: Target) -> None:
+    """Copy pixels of larger images, on all threads."""
+    facts = facts_of(sch, matrix)
+    images, row, column, *others = sch.get_loops(matrix)
     sch.reorder(images, *others, row, column)
-    last = vectorize_last(sch, column, facts_of(sch, copy).lanes(target))
-    parallelize(sch, [images, *others, row, *last][:2], facts_of(sch, copy).points, target)
+    last = vectorize_last(sch, column, facts.lanes(target))
+    parallelize(sch, [images, *others, row, *last][:2], facts.points, target)

@@ -30,6 +30,8 @@ MOST_TERMS = 16                  # of a window that is written out
 LONGEST_STRIDE = 4               # of windows whose elements are chosen out of whole vectors
 LEAST = 6                        # neighbours from which on vectors are worth it
 MOST_ROWS = 7                    # of a tile
+SHORTER = 2                      # vectors that take the place of a last one at most
+MASKED_BYTES = 32                # of vectors, from which on machines load some of their lanes
 PLANE_BYTES = 4096               # of a plane and its border: up to it they are written whole
 FEW_BYTES = 1536                 # up to it, planes of several tiles are written together
 TOGETHER = 4                     # planes that are
@@ -121,7 +123,7 @@ def schedule_windows(sch: Schedule, match: Match, target: Target) -> None:
         sch.reorder(*loops, row, lanes)
         sch.unroll(row)
     sch.compute_at(facts.rv, place, preserve_unit_loops=True)
-    schedule_terms(sch, facts, len(loops), rows)
+    schedule_terms(sch, facts, len(loops), rows, width)
     if plan.border:
         tiles = constant_extent(sch, loops[-2]) or 1 if plan.has_rows else 1
         write_border(sch, match.first, plan, loops, tiles, target)
@@ -131,13 +133,18 @@ def schedule_windows(sch: Schedule, match: Match, target: Target) -> None:
 def choose_tile(facts: BlockFacts, plan: Windows, target: Target) -> tuple[int, int]:
     """(rows, neighbours in each) that are reduced side by side.
 
-    Neighbours are all of a row, or as many as divide it, where that fills vectors. Rows take half of the registers
-    with them, a quarter where elements are chosen out of other vectors.
+    Neighbours are all of a row, or as many as divide it, where that fills vectors. A last vector that would be several
+    shorter ones has empty lanes instead, where the machine can leave lanes out; not for windows that are apart, since
+    the lanes that are loaded are others then. Rows take half of the registers with them, a quarter where elements are
+    chosen out of other vectors.
     """
     length, lanes = facts.spatial[-1] or 1, facts.lanes(target)
     most = lanes * VECTORS_IN_FLIGHT
     parts = math.ceil(length / most)
     width = next((length // n for n in range(parts, 2 * parts + 1) if length % n == 0), most)
+    rest = width % lanes
+    if plan.stride == 1 and rest.bit_count() > SHORTER and target.vector_bytes >= MASKED_BYTES:
+        width += (1 << rest.bit_length()) - rest
     if not plan.has_rows:
         return 1, width
     budget = registers(target) // (2 if plan.stride == 1 else 4)
@@ -145,7 +152,7 @@ def choose_tile(facts: BlockFacts, plan: Windows, target: Target) -> tuple[int, 
     return rows if facts.spatial[-2] is None else even(facts.spatial[-2], rows), width
 
 
-def schedule_terms(sch: Schedule, facts: BlockFacts, outside: int, rows: int) -> None:
+def schedule_terms(sch: Schedule, facts: BlockFacts, outside: int, rows: int, width: int) -> None:
     """The terms of a tile, below its `outside` outermost loops: column by column of the window, where rows share what
     they read and terms may come in any order."""
     inner = sch.get_loops(facts.rv)[outside:]
@@ -155,7 +162,8 @@ def schedule_terms(sch: Schedule, facts: BlockFacts, outside: int, rows: int) ->
     sch.reorder(*window, *axes)
     if rows > 1:
         sch.unroll(axes[-2])
-    sch.vectorize(axes[-1])
+    _, lanes = sch.split(axes[-1], [None, width])
+    sch.vectorize(lanes)
     sch.decompose_reduction(facts.rv, window[0])
     terms = 1
     for loop in reversed(window):
