@@ -1,7 +1,8 @@
 """Which values a kernel receives, in which order, and the signature by which its calls are checked."""
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tilewright.lowering.outline import REGION, regions_of
@@ -12,7 +13,7 @@ from tilewright.tir import dtype as dt
 from tilewright.tir.buffer import Buffer, Load
 from tilewright.tir.equal import structural_equal
 from tilewright.tir.expr import Binary, Call, Cast, Expr, IntImm, Var
-from tilewright.tir.node import walk
+from tilewright.tir.node import Node, walk
 from tilewright.tir.stmt import PrimFunc, Store, seq
 
 
@@ -49,8 +50,10 @@ def kernel_layout(func: PrimFunc, regions: Sequence[PrimFunc] = ()) -> KernelLay
             if isinstance(extent, Var) and extent not in names:
                 names[extent] = supply.fresh(_shown(extent.name))
                 symbols[extent] = None
-    written, stored = written_buffers(func), stored_buffers(func)
-    pointwise = pointwise_buffers(func, stored)
+    uses = _Uses.of(func)
+    written = _written(func, uses)
+    stored = {s.buffer.data for s in uses.stores} & {b.data for b in func.buffers}
+    pointwise = _pointwise(func, uses, stored, written)
     params = [_param(func, p, names, written, stored, pointwise) for p in func.params]
     signature = Signature(func.name, tuple(params), {names[s]: s.dtype for s in symbols})
     ordered = {names[s]: s for s in symbols}
@@ -117,13 +120,46 @@ def _dim(func: PrimFunc, e: Expr, names: dict[Var, str]) -> Dim:
     )
 
 
-def stored_buffers(func: PrimFunc) -> set[Var]:
-    """The data Vars of the arguments that the function itself stores to."""
-    mine = {b.data for b in func.buffers}
-    return {node.buffer.data for node in walk(func.body) if isinstance(node, Store) and node.buffer.data in mine}
+@dataclass(frozen=True)
+class _Uses:
+    """What a function does with memory, by data Vars: its stores, how many loads there are, what it hands to others."""
+    stores: tuple[Store, ...]
+    loads: Mapping[Var, int]
+    handed: frozenset[Var]
+
+    @classmethod
+    def of(cls, func: PrimFunc) -> _Uses:
+        stores: list[Store] = []
+        loads: Counter[Var] = Counter()
+        handed: set[Var] = set()
+        for node in walk(func.body):
+            if isinstance(node, Store):
+                stores.append(node)
+            elif isinstance(node, Load):
+                loads[node.buffer.data] += 1
+            elif isinstance(node, Call) and node.op in ("call_extern", "call_packed"):
+                handed |= {v for a in node.args for n in walk(a) for v in _address(n)}
+        return cls(tuple(stores), loads, frozenset(handed))
 
 
-def pointwise_buffers(func: PrimFunc, stored: set[Var]) -> set[Var]:
+def _address(node: Node) -> tuple[Var, ...]:
+    """The data Var of the memory whose address node is, if it is one."""
+    if isinstance(node, Call) and node.op == "access_ptr" and isinstance(node.args[0], Load):
+        return (node.args[0].buffer.data,)
+    return (node,) if isinstance(node, Var) and node.dtype == "handle" else ()
+
+
+def _written(func: PrimFunc, uses: _Uses) -> set[Var]:
+    """The data Vars of buffers that the function stores to, or hands to a function that might.
+
+    The attribute "only_read" of a function lists parameters that those which it calls do not store to.
+    """
+    only_read = func.attrs.get("only_read", ())
+    found = {s.buffer.data for s in uses.stores} | uses.handed
+    return found - {b.data for p, b in func.buffer_map.items() if p.name in only_read}
+
+
+def _pointwise(func: PrimFunc, uses: _Uses, stored: set[Var], written: set[Var]) -> set[Var]:
     """The data Vars of arguments that may lie in the same memory as the one stored argument.
 
     Every store to that one reads them at the index stored to, nothing else reads them, and the stored argument is
@@ -132,40 +168,17 @@ def pointwise_buffers(func: PrimFunc, stored: set[Var]) -> set[Var]:
     if len(stored) != 1:
         return set()
     target, = stored
-    candidates = {b.data for b in func.buffers} - stored
-    stores = [n for n in walk(func.body) if isinstance(n, Store) and n.buffer.data is target]
-    here: dict[Var, int] = {}
-    for s in stores:
+    candidates = {b.data for b in func.buffers} - stored - written
+    if target in uses.loads:
+        return set()
+    here: Counter[Var] = Counter()
+    for s in (s for s in uses.stores if s.buffer.data is target):
         read: set[Var] = set()
-        for n in walk(s.value):
+        for n in walk(s.value) if candidates else ():
             if isinstance(n, Load) and n.buffer.data in candidates:
                 read.add(n.buffer.data)
-                here[n.buffer.data] = here.get(n.buffer.data, 0) + 1
+                here[n.buffer.data] += 1
                 if not structural_equal(n.indices[0], s.indices[0]):
                     candidates.discard(n.buffer.data)
         candidates &= read
-    everywhere: dict[Var, int] = {}
-    for n in walk(func.body):
-        if isinstance(n, Load):
-            everywhere[n.buffer.data] = everywhere.get(n.buffer.data, 0) + 1
-    handed = written_buffers(func) - stored
-    return {v for v in candidates if target not in everywhere and v not in handed and here[v] == everywhere[v]}
-
-
-def written_buffers(func: PrimFunc) -> set[Var]:
-    """The data Vars of buffers that the function stores to, or hands to a function that might.
-
-    The attribute "only_read" of a function lists parameters that those which it calls do not store to.
-    """
-    found: set[Var] = set()
-    for node in walk(func.body):
-        if isinstance(node, Store):
-            found.add(node.buffer.data)
-        elif isinstance(node, Call) and node.op in ("call_extern", "call_packed"):
-            for inner in (n for a in node.args for n in walk(a)):
-                if isinstance(inner, Call) and inner.op == "access_ptr" and isinstance(inner.args[0], Load):
-                    found.add(inner.args[0].buffer.data)
-                elif isinstance(inner, Var) and inner.dtype == "handle":
-                    found.add(inner)
-    only_read = func.attrs.get("only_read", ())
-    return found - {b.data for p, b in func.buffer_map.items() if p.name in only_read}
+    return {v for v in candidates if here[v] == uses.loads[v]}

@@ -7,7 +7,7 @@ from tilewright.codegen.llvm.vectorizable import vectorizable
 from tilewright.codegen.ranges import range_of_loop
 from tilewright.tir import dtype as dt
 from tilewright.tir.expr import IntImm
-from tilewright.tir.node import walk
+from tilewright.tir.node import statements
 from tilewright.tir.slices import stop_of
 from tilewright.tir.stmt import UNROLLED, For, Store
 
@@ -46,7 +46,7 @@ def _keeps_a_tile(s: For) -> bool:
     """
     if not isinstance(s.extent, IntImm) or s.extent.value > SHORT:
         return False
-    return sum(isinstance(n, Store) and dt.lanes_of(n.value.dtype) > 1 for n in walk(s.body)) >= TILE
+    return sum(isinstance(n, Store) and dt.lanes_of(n.value.dtype) > 1 for n in statements(s.body)) >= TILE
 
 
 def _loop_metadata(fn: FunctionEmitter, s: For) -> str:

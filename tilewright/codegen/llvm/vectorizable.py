@@ -14,7 +14,7 @@ from tilewright.lowering.affine import split_linear
 from tilewright.lowering.code_size import DIVISIONS
 from tilewright.tir.buffer import Load
 from tilewright.tir.expr import Binary, Broadcast, Call, IntImm, Select
-from tilewright.tir.node import Node, walk
+from tilewright.tir.node import Node, statements, walk
 from tilewright.tir.stmt import For, IfThenElse, Store, While
 
 MAX_CHOICES = 16            # conditions in a loop that is vectorised, with those of the iterations inside of it
@@ -24,12 +24,15 @@ MAX_STRIDE = 4              # elements from one iteration of such a loop to the 
 
 def vectorizable(s: For) -> bool:
     """True for an innermost loop of few conditions, and for one along which a short window slides."""
-    nodes = list(walk(s.body))
-    loops = [n for n in nodes if isinstance(n, For)]
+    inside = list(statements(s.body))
+    loops = [n for n in inside if isinstance(n, For)]
     window = math.prod(map(_extent, loops))
-    if any(isinstance(n, While) or _divides(n) for n in nodes) or window * sum(map(_chooses, nodes)) > MAX_CHOICES:
+    if loops and window > MAX_WINDOW or any(isinstance(n, While) for n in inside):
         return False
-    return not loops or window <= MAX_WINDOW and _slides(s)
+    nodes = list(walk(s.body))
+    if any(map(_divides, nodes)) or window * sum(map(_chooses, nodes)) > MAX_CHOICES:
+        return False
+    return not loops or _slides(s)
 
 
 def _extent(s: For) -> float:
