@@ -12,7 +12,7 @@ from fuzz import check as fuzz
 from fuzz.generate import program as random_program
 
 import tilewright as tw
-from tilewright import te
+from tilewright import te, topi
 from tilewright.rules import apply_rules, contraction
 from tilewright.rules.blocking import Blocks, Tile, choose_blocks, choose_blocks_in_place, choose_tile, registers
 from tilewright.rules.facts import kernel_blocks
@@ -163,6 +163,28 @@ def test_the_tile_of_small_floats_counts_lanes_of_float32(dtype, columns):
     sch = apply_rules(te.create_prim_func([a, b, c]), tw.target("llvm -mcpu=x86-64-v4"))
     lanes = [n.extent.value for n in walk(sch.func.body) if isinstance(n, For) and n.kind == "vectorized"]
     assert lanes and all(n % columns == 0 and n <= 4 * columns for n in lanes)
+
+
+@pytest.mark.parametrize("m, n, k, cores, rows, columns", [
+    (128, 128, 128, 2, 132, 64), (128, 768, 768, 2, 128, 384),          # each thread has as many panels of columns
+    (64, 196, 192, 2, 32, 240), (16, 4096, 64, 4, 16, 1056),            # five panels, but eight strips; two strips
+    (64, 40, 64, 8, 13, 48), (128, 128, 128, 1, 132, 128)])             # too few for all threads; one thread
+def test_threads_share_a_product_in_place_evenly(m, n, k, cores, rows, columns):
+    target = tw.target(f"llvm -mcpu=x86-64-v4 -num-cores={cores}")
+    tile = choose_tile(m, n, 4, target)
+    blocks = choose_blocks_in_place(1, m, n, k, tile, 4, target)
+    assert (blocks.rows, blocks.columns) == (rows, columns)
+
+
+def test_lines_of_short_sums_are_whole():
+    """What threads share are lines, so that LLVM finds neighbours in a loop; where there are too few, all results."""
+    def outermost(*shape):
+        x = te.placeholder(shape, name="x")
+        sch = apply_rules(te.create_prim_func([x, topi.max_pool(x, 2, stride=2)]), TARGET)
+        loops = [n for n in walk(sch.func.body) if isinstance(n, For)]
+        return [(n.kind, n.extent.value) for n in loops if n.extent.value > 2]
+    assert outermost(1, 64, 56, 56) == [("parallel", 64 * 28), ("serial", 28)]
+    assert outermost(1, 1, 4, 30000) == [("parallel", 2 * 15000)]
 
 
 def test_a_product_is_tiled_packed_and_parallel():

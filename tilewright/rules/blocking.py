@@ -104,10 +104,19 @@ def choose_blocks_in_place(batch: int, m: int, n: int, k: int, tile: Tile, items
     steps = FEW_STEPS if 2 * m >= FEW_ROWS else FEW_STEPS // 2
     short = n <= 2 * tile.columns                         # rows of B, which follow each other closely
     depth = k if short or k <= 2 * FEW_STEPS else even(k, steps)
-    columns = even(n, max(tile.columns, SLAB_BYTES // (m * itemsize)), tile.columns)
-    if batch < target.num_cores and n >= 2 * target.num_cores * tile.columns:
-        columns = min(columns, even(n, -(-n // target.num_cores), tile.columns))
-    return Blocks(depth, columns, even(m, m, tile.rows), panels_outside=depth < k)
+    columns, rows = even(n, max(tile.columns, SLAB_BYTES // (m * itemsize)), tile.columns), even(m, m, tile.rows)
+    cores, panels, strips = target.num_cores, -(-n // tile.columns), rows // tile.rows
+    if batch < cores:
+        if _share(strips, cores) < _share(panels, cores):
+            rows = -(-strips // cores) * tile.rows
+        else:
+            columns = min(columns, even(n, -(-n // cores), tile.columns))
+    return Blocks(depth, columns, rows, panels_outside=depth < k)
+
+
+def _share(parts: int, cores: int) -> float:
+    """Of the work in equal parts, what the thread has that has most."""
+    return -(-parts // cores) / parts
 
 
 def even(extent: int, most: int, unit: int = 1) -> int:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from tilewright.rules.attempt import attempt
 from tilewright.rules.elementwise import constant_extent, parallelize, vectorize_last
 from tilewright.rules.facts import BlockFacts
-from tilewright.rules.lanes import combine_lanes, in_vectors, split_into_lanes
+from tilewright.rules.lanes import UNKNOWN, combine_lanes, in_vectors, split_into_lanes
 from tilewright.rules.table import CPU, Match, Work, every, rule
 from tilewright.schedule import LoopRV, Schedule
 from tilewright.support.target import Target
@@ -17,6 +17,7 @@ from tilewright.tir import dtype
 
 ROWS_IN_FLIGHT = 8               # sums in scalars that hide the latency of each other's additions
 LONG_ROW = 32                    # elements from which on a sum is bound by that latency
+LINES_PER_THREAD = 4             # of results, from which on threads take whole lines
 
 
 @rule("reduction", priority=20, with_epilogue=60, targets=CPU, matches=every("reduction"))
@@ -54,6 +55,9 @@ def schedule_reduction(sch: Schedule, match: Match, target: Target) -> None:
     if constant_extent(sch, axes[-1]) != 1:
         (sch.unroll if rows else sch.vectorize)(axes[-1])
     sch.decompose_reduction(facts.rv, reduced[0])
+    lines = math.prod(e if e is not None else UNKNOWN for e in facts.spatial[:-1])
+    if rows == 1 and lines >= LINES_PER_THREAD * target.num_cores:
+        outer.pop()              # what follows each other in memory stays together, for LLVM's vectorizer
     parallelize(sch, outer, facts.points, target)
 
 
