@@ -10,6 +10,7 @@ from tilewright.rules import apply_rules
 from tilewright.rules.elementwise import PARALLEL_POINTS
 from tilewright.rules.facts import kernel_blocks
 from tilewright.rules.full_reduction import is_full_reduction
+from tilewright.rules.lanes import is_reorderable
 from tilewright.schedule import Schedule
 from tilewright.tir import For, walk
 
@@ -95,6 +96,11 @@ def test_strict_mathematics_keep_the_order(monkeypatch):
     monkeypatch.setenv("TILEWRIGHT_STRICT_MATH", "1")
     assert not is_full_reduction(kernel_blocks(Schedule(reduced((1000,), (0,))[0]))[0])
     assert is_full_reduction(kernel_blocks(Schedule(reduced((1000,), (0,), te.max)[0]))[0])
+    a, k = te.placeholder((1000,), name="A"), te.reduce_axis((0, 1000), name="k")
+    both = te.comm_reducer(lambda x, y: (te.max(x[0], y[0]), x[1] + y[1]),
+                           lambda m, s: (te.min_value(m), te.const(0, s)), name="max")
+    func = te.create_prim_func([a, *te.compute((1,), lambda i: both((a[k], a[k]), axis=k), name="B")])
+    assert not is_reorderable(kernel_blocks(Schedule(func))[0])
 
 
 @pytest.mark.parametrize("shape, axes", [((70, 300), (1,)), ((300, 3), (0,)), ((20,), (0,)), ((300, 2, 77), (0, 2))])

@@ -166,6 +166,21 @@ def test_a_reduction_of_tuples():
         np.testing.assert_array_equal(value, a.min(axis=1))
 
 
+def test_beyond_the_terms_each_component_is_left_alone():
+    """What leaves a sum as it is changes a maximum; and a reducer is what it says, whatever its name is."""
+    both = te.comm_reducer(lambda x, y: (x[0] + y[0], te.max(x[1], y[1])),
+                           lambda s, m: (te.const(0, s), te.min_value(m)))
+    named = te.comm_reducer(lambda x, y: te.max(x, y) * 1.0, te.min_value, name="add")
+    a, k = te.placeholder((11,), name="A"), te.reduce_axis((0, 11), name="k")
+    x = -np.random.default_rng(0).random(11, "float32") - 1
+    for results, wanted in ((te.compute((1,), lambda i: both((a[k], a[k]), axis=k), name="B"), [x.sum(), x.max()]),
+                            ((te.compute((1,), lambda i: named(a[k], axis=k), name="B"),), [x.max()])):
+        sch = factored(create_prim_func([a, *results]), [None, 4], 1)[0]
+        found = [np.zeros(1, "float32") for _ in results]
+        interp.run(sch.func, x, *found)
+        np.testing.assert_allclose(np.ravel(found), wanted, rtol=1e-6)
+
+
 REDUCERS = {
     "sum": (te.sum, lambda a: a.sum()), "prod": (te.prod, lambda a: a.prod()),
     "max": (te.max, lambda a: a.max()), "min": (te.min, lambda a: a.min()),

@@ -18,7 +18,7 @@ from tilewright.support import config
 from tilewright.support.target import Target
 from tilewright.tir import Expr, Load, Var, dtype, is_const, structural_equal, walk
 
-EXACT = ("max", "min", "largest_number", "bitand", "bitor", "bitxor", "and", "or")
+EXACT = ("max", "min", "bitand", "bitor", "bitxor", "and", "or")
 WAYS = 4                         # lanes that are combined into one at a time
 UNKNOWN = 1024                   # what an extent that is not known is taken for
 
@@ -29,7 +29,7 @@ def is_reorderable(facts: BlockFacts) -> bool:
     found = reduction_of(facts.block)
     if found is None:
         return False
-    exact = found.combiner.name in EXACT or all(not dtype.is_float(b.dtype) for b in found.targets)
+    exact = all(op in EXACT for op in found.operators) or not any(dtype.is_float(b.dtype) for b in found.targets)
     return exact or not config.get("STRICT_MATH")
 
 

@@ -12,7 +12,7 @@ from tilewright.tir.arithmetic import binary, if_then_else, select
 from tilewright.tir.buffer import Buffer, Load
 from tilewright.tir.conversion import const, max_value, min_value
 from tilewright.tir.equal import structural_equal
-from tilewright.tir.expr import Binary, Expr, IntImm, Var
+from tilewright.tir.expr import Binary, Expr, IntImm, Select, Var
 from tilewright.tir.iter_var import COMM_REDUCE
 from tilewright.tir.node import Node, substitute, walk
 from tilewright.tir.patterns import match
@@ -27,6 +27,12 @@ class Reduction:
     point: tuple[Expr, ...]
     terms: tuple[Expr, ...]
 
+    @property
+    def operators(self) -> tuple[str, ...]:
+        """By which operator each component is combined with its term alone; "" where it is another formula. A choice of
+        the larger or smaller one, which leaves NaN out, is max or min too."""
+        return tuple(map(_operator, self.combiner.result, self.combiner.lhs, self.combiner.rhs))
+
     def step(self, targets: tuple[Buffer, ...], point: tuple[Expr, ...], terms: tuple[Expr, ...]) -> Stmt:
         """The statement that combines terms into the elements of targets at point."""
         table: dict[Var, Node] = {v: Load(b, point) for v, b in zip(self.combiner.lhs, targets, strict=True)}
@@ -39,6 +45,15 @@ class Reduction:
         for v, value in zip(reversed(fresh), reversed(results)):
             body = LetStmt(v, value, body)
         return body
+
+
+def _operator(result: Expr, old: Var, new: Var) -> str:
+    match result:
+        case Binary(op, a, b) if a is old and b is new or a is new and b is old:
+            return op
+        case Select(Binary("gt" | "lt" as better, a, b), c, d) if a is c is new and b is d is old:
+            return "max" if better == "gt" else "min"
+    return ""
 
 
 def stores(targets: tuple[Buffer, ...], values: Sequence[Expr], point: tuple[Expr, ...]) -> Stmt:

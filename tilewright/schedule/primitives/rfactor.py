@@ -235,8 +235,8 @@ class _Factoring:
         if not self.terms_parts:
             return terms
         condition = intrinsic("likely", all_of(*[substitute(p, loops) for p in self.terms_parts]))
-        return tuple(if_then_else(condition, t, _nothing(self.found.combiner.name, e))
-                     for t, e in zip(terms, self.found.combiner.identity, strict=True))
+        return tuple(if_then_else(condition, t, _nothing(operator, e))
+                     for t, operator, e in zip(terms, self.found.operators, self.found.combiner.identity, strict=True))
 
     def final_nest(self) -> Stmt:
         """The block, under its old name, that reduces the parts."""
