@@ -10,10 +10,13 @@ from fuzz import check as fuzz
 from fuzz.generate import program as random_program
 
 import tilewright as tw
-from tilewright import rules, te
+from tilewright import rules, te, tir, topi
 from tilewright.rules.table import Match, Rule
 from tilewright.schedule import Schedule
 from tilewright.support.errors import ArgumentError
+
+from .products import S8, ZEN4, extremes
+from .products import product as low_bit_product
 
 TARGET = tw.target("llvm -num-cores=2 -opt-level=1")
 
@@ -102,6 +105,53 @@ def test_another_rule_than_the_first(place):
     got = np.zeros((40, 50), "float32")
     tw.build(work.schedule.func, target=TARGET)(a, b, got)
     np.testing.assert_allclose(got, a @ b, rtol=1e-5)
+
+
+def later(func):
+    """The function for all values of its axes but the first."""
+    def step(n):
+        if isinstance(n, tir.For):
+            return n.replace(min=n.min + 1, extent=n.extent - 1)
+        return n.replace(iter_vars=tuple(iv.replace(dom=tir.Range(iv.domain.min + 1, iv.domain.extent - 1))
+                                         for iv in n.iter_vars)) if isinstance(n, tir.Block) else None
+    return func.with_body(tir.rewrite(func.body, step))
+
+
+def places_of_the_largest():
+    a = te.placeholder((4, 300), name="A")
+    return te.create_prim_func([a, topi.argmax(a, axis=1)])
+
+
+def convolution():
+    x, w = te.placeholder((1, 32, 30, 30), name="x"), te.placeholder((32, 32, 3, 3), name="w")
+    return te.create_prim_func([x, w, topi.conv(x, w)])
+
+
+REWRITTEN = {"signed_product": lambda: low_bit_product(12, 16, 24, S8), "winograd_form": convolution,
+             "lanes_of_places": places_of_the_largest}
+
+
+@pytest.mark.parametrize("name", [r.name for r in rules.RULES.values() if r.phase == "rewrite"])
+def test_only_axes_that_begin_at_0_are_replaced(name):
+    """A rule that rewrites a function has axes of its own for those of the block."""
+    def found(func):
+        return [rule.name for rule, _ in rules.matches(Schedule(func), tw.target(ZEN4), phase="rewrite")]
+    func = REWRITTEN[name]()
+    assert found(func) == [name] and found(later(func)) == []
+
+
+def test_a_product_as_a_step_is_left_in_its_scan():
+    """The first step is given, and the axis of the others begins behind it."""
+    x, w = te.placeholder((3, 12, 24), "int8", name="X"), te.placeholder((3, 16, 24), "int8", name="W")
+    state, k = te.placeholder((3, 12, 16), "int32"), te.reduce_axis((0, 24), name="k")
+    start = te.compute((1, 12, 16), lambda t, i, j: te.const(5, "int32"))
+    step = te.compute(state.shape, lambda t, i, j: te.sum(
+        x[t, i, k].astype("int32") * w[t, j, k].astype("int32"), axis=k))
+    a, b, got = extremes("int8", (3, 12, 24)), extremes("int8", (3, 16, 24), 1), np.zeros((3, 12, 16), "int32")
+    tw.compile([x, w, te.scan(start, step, state)], target=TARGET)(a, b, got)
+    wanted = np.einsum("tik,tjk->tij", a.astype("int32"), b.astype("int32"))
+    wanted[0] = 5
+    np.testing.assert_array_equal(got, wanted)
 
 
 @pytest.mark.parametrize("seed", range(7100, 7115))

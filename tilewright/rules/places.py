@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from tilewright import tir
 from tilewright.arith.linear import linear
 from tilewright.rules.elementwise import VECTORS_IN_FLIGHT, parallelize
-from tilewright.rules.facts import BlockFacts, is_step, names_of
+from tilewright.rules.facts import BlockFacts, names_of
 from tilewright.rules.lanes import UNKNOWN, Lanes, combine_lanes, line_of_terms
 from tilewright.rules.table import CPU, Match, Work, rule
 from tilewright.schedule import Schedule
@@ -29,7 +29,7 @@ from tilewright.support.target import Target
 from tilewright.te.arg_reducers import arg_reducer
 from tilewright.te.extents import digits, simplified
 from tilewright.te.reduction import CommReducer, Reducer, comm_reducer
-from tilewright.tir import Expr, IntImm, binary, cast, const, dtype, is_const, rewrite, select, seq, substitute
+from tilewright.tir import Expr, IntImm, binary, cast, const, dtype, rewrite, select, seq, substitute
 from tilewright.tir.arithmetic import ceildiv, if_then_else, intrinsic, logical_not
 from tilewright.tir.buffer import element_region
 from tilewright.tir.conversion import max_value, min_value
@@ -50,7 +50,7 @@ class Places:
 def places(facts: BlockFacts, target: Target) -> Places | None:
     """facts as what `topi.argmax` and `topi.argmin` compute along memory; None for anything else."""
     axes = [v for v in facts.block.iter_vars if v.iter_type == tir.COMM_REDUCE]
-    if not axes or not all(is_const(v.domain.min, 0) for v in facts.block.iter_vars):
+    if not axes:
         return None
     found = reduction_of(facts.block)
     if found is None or line_of_terms(facts) != len(axes) or len(axes) > 1 and None in facts.reduced:
@@ -98,7 +98,7 @@ def _counts(place: Expr, axes: Sequence[tir.IterVar]) -> bool:
 
 
 def _matches(work: Work) -> Match | None:
-    if len(work.first.block.writes) != 2 or is_step(work.schedule, work.first.rv):
+    if len(work.first.block.writes) != 2 or not work.may_be_replaced:
         return None
     found = places(work.first, work.target)
     return None if found is None else work.match(plan=found)

@@ -34,7 +34,7 @@ def _matches(work: Work) -> Match | None:
     if product is None or product.types != _TYPES or dot_of_lines(work.first, work.target) is not None:
         return None
     row = choose_dot(product, work.target)
-    return work.match(plan=product) if row is not None and row.shifts else None
+    return work.match(plan=product) if row is not None and row.shifts and work.may_be_replaced else None
 
 
 @rule("signed_product", phase="rewrite", priority=10, targets=("llvm",), matches=_matches)

@@ -12,7 +12,7 @@ from tilewright.rules.facts import BlockFacts, is_local, is_step, kernel_blocks
 from tilewright.schedule import BlockRV, Schedule
 from tilewright.support.errors import ArgumentError, described
 from tilewright.support.target import Target
-from tilewright.tir import PrimFunc
+from tilewright.tir import PrimFunc, is_const
 
 Phase = Literal["rewrite", "prepare", "schedule"]
 Kind = Literal["opaque", "step", "reduction", "elementwise"]
@@ -57,6 +57,13 @@ class Work:
         if is_step(self.schedule, self.first.rv):
             return "step"
         return "reduction" if self.first.is_reduction else "elementwise"
+
+    @cached_property
+    def may_be_replaced(self) -> bool:
+        """Where the first block is no step of a scan and its axes begin at 0: a rule that rewrites the function may put
+        nests over axes of its own in the place of its loops."""
+        begins = all(is_const(v.domain.min, 0) for v in self.first.block.iter_vars)
+        return begins and not is_step(self.schedule, self.first.rv)
 
     @cached_property
     def outside_steps(self) -> tuple[BlockFacts, ...]:

@@ -112,7 +112,7 @@ def _matches(work: Work) -> Match | None:
     channels, filters, rows, columns = found.shape
     algorithm = algorithm_for(found, is_constant(work.schedule, found.w), work.target.num_cores)
     many = min(channels, filters) >= FEWEST_CHANNELS and channels % lanes == filters % lanes == 0
-    fits = many and algorithm is not None and is_reorderable(work.first)
+    fits = many and algorithm is not None and is_reorderable(work.first) and work.may_be_replaced
     return work.match(plan=(found, algorithm)) if fits else None
 
 
