@@ -152,6 +152,8 @@ def test_programs_with_tables_print_parse_compile_and_differ():
         b = te.compute((20,), lambda i: a[i] * table[i], name="B")
         return te.create_schedule(b.op).fingerprint([a, b])
     assert print_of(WINDOW) == print_of(WINDOW.copy()) != print_of(WINDOW + 1)
+    swapped = np.frombuffer(WINDOW.tobytes(), WINDOW.dtype.newbyteorder())         # other numbers of the same bytes
+    assert print_of(WINDOW.astype(swapped.dtype)) == print_of(WINDOW) != print_of(swapped)
 
 
 def test_what_a_constant_cannot_be():

@@ -28,7 +28,7 @@ class ConstantOp(PlaceholderOp):
             raise TensorExpressionError(
                 f"constant {name}: {described(values)} is no array of numbers with dimensions")
         super().__init__(name, tuple(convert(n) for n in array.shape), dt.canonical(array.dtype.name))
-        self.values = array
+        self.values = array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 
 def constant(values: Any, name: str = "constant") -> Tensor:
