@@ -81,13 +81,14 @@ def tiles(intrin, m=4, n=2, depth=3):
     return a, b, c, k
 
 
-@pytest.mark.parametrize("cached", ["", "read", "write"])
+@pytest.mark.parametrize("cached", ["", "read", "write", "read, then write"])
 def test_more_axes_are_reduced_by_the_update(cached):
     a, b, c, k = tiles(product(4, 5, 8))
     s = te.create_schedule(c.op)
+    copy = s.cache_read(a, "global", [c]) if "read" in cached else None
     if cached == "read":
-        s[s.cache_read(a, "global", [c])].compute_at(s[c], k)
-    elif cached == "write":
+        s[copy].compute_at(s[c], k)
+    elif cached:
         s[s.cache_write(c, "global")].compute_at(s[c], c.op.axis[1])
     else:
         s[c].unroll(k)

@@ -98,6 +98,21 @@ def axis_of_the_steps():
     s[update].split(update.op.axis[0], factor=2)
 
 
+@wrong("`cache_read` for a scan",
+       r"s\.cache_read\(update, 'local', \[scan\]\): scan is a scan, whose memory update writes")
+def copied_for_the_scan():
+    s, _, update, y, _ = stages()
+    s.cache_read(update, "local", [y])
+
+
+@wrong("`fuse` of a new loop and the scan axis",
+       r"s\[scan\]\.fuse\(singleton, scan\.idx\): singleton is a spatial axis and scan\.idx an axis of steps")
+def fused_steps():
+    s, _, _, y, _ = stages()
+    unit = s[y].fuse()
+    watch(s)[y].fuse(unit, y.op.scan_axis)
+
+
 @wrong("`parallel` on the scan axis",
        r"s\[scan\]\.parallel\(scan\.idx\): cannot parallel the scan axis scan\.idx: its steps run in order")
 def parallel_steps():

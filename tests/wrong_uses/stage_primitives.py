@@ -135,6 +135,34 @@ def split_place():
     watch(s)[c].split(s[c].op.axis[0], factor=4)
 
 
+def prefetching():
+    """s, B, C of B = A + 1, C = B * 2, where C prefetches B, watched"""
+    s, b, c = chain_stages()
+    s[c].prefetch(b, c.op.axis[0], 1)
+    return watch(s), b, c
+
+
+@wrong("`split` of an axis along which a tensor is prefetched",
+       r"s\[C\]\.split\(i, factor=4\): s\[C\]\.prefetch\(B, i, 1\) \(.*\) is about i")
+def split_prefetch():
+    s, _, c = prefetching()
+    s[c].split(c.op.axis[0], factor=4)
+
+
+@wrong("`cache_read` of a tensor that is prefetched",
+       r"s\.cache_read\(B, 'local', \[C\]\): C reads B no longer from then on, and s\[C\]\.prefetch\(B, i, 1\) \(")
+def cache_read_of_what_is_prefetched():
+    s, b, c = prefetching()
+    s.cache_read(b, "local", [c])
+
+
+@wrong("`cache_write` where a tensor is prefetched",
+       r"s\.cache_write\(C, 'local'\): C reads B no longer from then on, and s\[C\]\.prefetch\(B, i, 1\) \(")
+def cache_write_prefetching():
+    s, _, c = prefetching()
+    s.cache_write(c, "local")
+
+
 @wrong("`compute_at` of a stage inside itself", r"s\[B\]\.compute_at\(s\[B\], i\): a stage cannot be computed inside")
 def at_itself():
     s, b, _ = chain_stages()
@@ -215,6 +243,22 @@ def tensorize_twice():
     s, c, i, j, _ = matmul_stages()
     s[c].tensorize(i, row_sum())
     watch(s)[c].tensorize(j, row_sum())
+
+
+@wrong("`transform_layout` of a stage that is tensorized",
+       r"s\[C\]\.transform_layout\(<lambda>\): s\[C\]\.tensorize\(i, rows\) \(.*\) is about i")
+def layout_of_tensorized():
+    s, c, i, _, _ = matmul_stages()
+    s[c].tensorize(i, row_sum())
+    watch(s)[c].transform_layout(lambda i, j: [j, i])
+
+
+@wrong("`cache_write` of a stage that is tensorized",
+       r"s\[C\]\.tensorize\(i, rows\) \(.*\) is about loops of the computation, which the cache takes")
+def cache_write_of_tensorized():
+    s, c, i, _, _ = matmul_stages()
+    s[c].tensorize(i, row_sum())
+    watch(s).cache_write(c, "local")
 
 
 @wrong("`tensorize(i, 3)`", r"s\[C\]\.tensorize\(i, 3\): 3 is no tensor intrinsic")

@@ -42,6 +42,10 @@ class ComputeOp(Operation):
         self._outputs = tuple(Tensor(self, shape, e.dtype, n) for n, e in enumerate(body))
         self._inputs = tensors_read(body)
 
+    def with_body(self, body: tuple[Expr, ...]) -> ComputeOp:
+        """The same computation of another body, which reads other tensors."""
+        return ComputeOp(self.name, self.axis, body, self.tag, self.attrs)
+
     @property
     def input_tensors(self) -> tuple[Tensor, ...]:
         return self._inputs

@@ -114,6 +114,9 @@ class StageAxes:
         if user is not None:
             call.refuse(f"{user.op.name} is computed at {axis_name(iv)} ({user.attachment.call.site})",
                         "do this before compute_at, and compute it at one of the new axes")
+        said = self.said_of(iv)
+        if said is not None:
+            call.refuse(f"{said.text} ({said.site}) is about {axis_name(iv)}", "do this before that call")
 
     def said_of(self, iv: IterVar) -> Call | None:
         """A call that says how the loop iv runs, or what is computed in it."""

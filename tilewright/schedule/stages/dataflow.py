@@ -79,7 +79,7 @@ def with_inputs(op: Operation, table: dict[Tensor, Tensor]) -> Operation:
         if isinstance(node, TensorRead) and node.tensor in table:
             return TensorRead(table[node.tensor], node.indices)
         return None
-    return ComputeOp(op.name, op.axis, _rewritten(op.body, lower), op.tag, op.attrs)
+    return op.with_body(_rewritten(op.body, lower))
 
 
 def cached_compute(op: ComputeOp, name: str, layout: Layout | None = None) -> tuple[ComputeOp, ComputeOp]:

@@ -30,7 +30,7 @@ from tilewright.te.constant import ConstantOp
 from tilewright.te.fingerprint import graph_text
 from tilewright.te.intrin.call import TensorComputeOp
 from tilewright.te.operation import ComputeOp, post_order
-from tilewright.te.scan import check_scans
+from tilewright.te.scan import ScanOp, check_scans
 from tilewright.te.tensor import Operation, Tensor
 from tilewright.tir.expr import Var
 from tilewright.tir.iter_var import IterVar
@@ -140,7 +140,7 @@ class StageSchedule(Viewed):
         readers is a tensor or operation, or a list of them.
 
         Legal when tensor belongs to a stage of the schedule, scope is a kind of memory, and there are readers, each of
-        which reads tensor.
+        which is no scan, reads tensor, and was not told to prefetch it.
         """
         stage = self._tensor_stage("cache_read", tensor)
         operations = list(readers) if isinstance(readers, (list, tuple)) else [readers]
@@ -159,6 +159,10 @@ class StageSchedule(Viewed):
             if not any(t in old for t in user.op.input_tensors):
                 reads = ", ".join(t.name for t in user.op.input_tensors) or "nothing"
                 call.refuse(f"{user.op.name} does not read {tensor.name}", f"it reads {reads}")
+            if isinstance(user.op, ScanOp):
+                call.refuse(f"{user.op.name} is a scan, whose memory {tensor.name} writes",
+                            "pass the operations that read the scan, or an input of its steps")
+            user._require_unprefetched(call, old)
         op = copy_op(source, f"{source.name}.{scope}")
         key = f"~read({stage.key},{tensor.value_index},{scope},{[u.key for u in users]})"
         created = self._insert(op, key, scope, after=stage)
@@ -176,7 +180,8 @@ class StageSchedule(Viewed):
         their order.
 
         Legal when tensor is computed by a stage of the schedule, scope is a kind of memory, the loops made of the
-        spatial axes are a box, and nothing was said of loops that go.
+        spatial axes are a box, and nothing was said of loops that go, of what an intrinsic runs or of what is
+        prefetched.
         """
         tensors = list(tensor) if isinstance(tensor, (list, tuple)) else [tensor]
         stages = [self._tensor_stage("cache_write", t) for t in tensors]
@@ -200,7 +205,14 @@ class StageSchedule(Viewed):
             if said is not None:
                 call.refuse(f"{iv.var.name} is no loop of {op.name} from then on, and {said.text} ({said.site}) is "
                             "about it", "call cache_write first")
+        stage._require_unprefetched(call, op.input_tensors)
         layout = of_loops(call, stage)
+        moves = isinstance(op, TensorComputeOp) and layout is None and all(
+            any(iv is own for own in (*op.axis, *op.reduce_axis)) for iv in stage.leaf_iter_vars)
+        if stage.tensorized is not None and not moves:
+            said = stage.tensorized.call
+            call.refuse(f"{said.text} ({said.site}) is about loops of the computation, which the cache takes",
+                        "call cache_write first")
         cache, copy = cached_compute(op, f"{op.name}.{scope}", layout)
         created = self._insert(cache, f"~write({stage.key},{scope},{layout and layout.map})", scope, before=stage)
         if isinstance(op, TensorComputeOp):

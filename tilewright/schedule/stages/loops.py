@@ -11,7 +11,7 @@ from tilewright.support.errors import described
 from tilewright.support.names import combined
 from tilewright.te.tensor import Operation
 from tilewright.tir.expr import ExprOps, IntImm, Var
-from tilewright.tir.iter_var import COMM_REDUCE, DATA_PARALLEL, IterVar
+from tilewright.tir.iter_var import COMM_REDUCE, DATA_PARALLEL, ORDERED, IterVar
 
 
 class LoopCalls(MemoryCalls):
@@ -81,10 +81,8 @@ class LoopCalls(MemoryCalls):
             return nest[0]
         for iv in nest:
             if iv.iter_type != nest[0].iter_type:
-                reduced = next(x for x in nest if x.iter_type == COMM_REDUCE)
-                spatial = next(x for x in nest if x.iter_type != COMM_REDUCE)
-                call.refuse(f"{axis_name(spatial)} is a spatial axis and {axis_name(reduced)} a reduction axis",
-                            "fuse axes of one kind")
+                a, b = sorted((nest[0], iv), key=lambda x: x.iter_type == COMM_REDUCE)
+                call.refuse(f"{axis_name(a)} is {_kind(a)} and {axis_name(b)} {_kind(b)}", "fuse axes of one kind")
         for iv in nest:
             self._require_free(call, iv)
         name = nest[0].var.name
@@ -96,10 +94,11 @@ class LoopCalls(MemoryCalls):
         return fused
 
     def _unit(self, call: Call) -> IterVar:
-        """A new outermost loop of one iteration."""
+        """A new outermost loop of one iteration; of what the steps of a scan compute, inside of these."""
         unit = IterVar(None, Var("singleton", "int32"), DATA_PARALLEL)
-        self.relations.append(Relation("unit", tuple(self._leaves[:1]), (unit,), (), call))
-        self._leaves.insert(0, unit)
+        place = int(self._schedule.scans.around(self) is not None)
+        self.relations.append(Relation("unit", tuple(self._leaves[place:place + 1]), (unit,), (), call))
+        self._leaves.insert(place, unit)
         self._all.append(unit)
         return unit
 
@@ -114,6 +113,10 @@ class LoopCalls(MemoryCalls):
             self._leaves[place] = iv
         if len(args) > 1:
             self.relations.append(Relation("reorder", tuple(args), (), (), call))
+
+
+def _kind(iv: IterVar) -> str:
+    return {COMM_REDUCE: "a reduction axis", ORDERED: "an axis of steps"}.get(iv.iter_type, "a spatial axis")
 
 
 def _size(call: Call, what: str, value: Any) -> int:

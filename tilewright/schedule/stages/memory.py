@@ -37,6 +37,17 @@ class MemoryCalls(StageAxes):
         self.requests: list[Request] = []
         self.launched: list[tuple[str, Call]] = []           # thread axes of env_threads
 
+    def said_of(self, iv: IterVar) -> Call | None:
+        return next((r.call for r in self.requests if r.axis is iv), None) or super().said_of(iv)
+
+    def _require_unprefetched(self, call: Call, tensors: Iterable[Tensor]) -> None:
+        """Refuse a change by which this stage reads tensors no longer, where it was told to prefetch one of them."""
+        taken = set(tensors)
+        for r in self.requests:
+            if r.tensor in taken:
+                call.refuse(f"{self.op.name} reads {r.tensor.name} no longer from then on, and {r.call.text} "
+                            f"({r.call.site}) is about it", "do this before that call")
+
     def double_buffer(self) -> None:
         """Compute the next iteration's part of this stage, in a second copy of its memory, while this one's is read.
 

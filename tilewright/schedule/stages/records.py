@@ -34,7 +34,8 @@ class Call:
 @dataclass(frozen=True, eq=False)
 class Relation:
     """A change of the loops: axes became results (split, fuse), took the order of axes (reorder), or got a loop of one
-    iteration, the result, around the outermost of them, which is axes (unit; none where the stage has no loop)."""
+    iteration, the result, around the outermost of them, which is axes (unit; none where the stage has no loop of its
+    own)."""
     kind: str                               # "split", "fuse", "reorder" or "unit"
     axes: tuple[IterVar, ...]
     results: tuple[IterVar, ...]

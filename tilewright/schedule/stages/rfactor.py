@@ -80,14 +80,14 @@ def _require_reduction(schedule: Any, stage: Stage, call: Call, axis: Any) -> No
                         "call rfactor before split, fuse and reorder of these")
     for layout in stage.layouts:
         call.refuse(f"the layout of {op.name} was changed before ({layout.call.site})", "call rfactor first")
-    said = [m.call for m in stage.marks.values()] + [pragma[3] for pragma in stage.pragmas]
-    if said:
-        call.refuse(f"how the loops of {op.name} run was said before ({said[0].text} at {said[0].site})",
-                    "call rfactor first")
     for iv in stage.leaf_iter_vars:
         user = schedule.attached_at(stage, iv)
         if user is not None and user.attachment is not None:
             call.refuse(f"{user.op.name} is computed at {iv.var.name} ({user.attachment.call.site})",
+                        "call rfactor first")
+        said = stage.said_of(iv)
+        if said is not None:
+            call.refuse(f"how the loops of {op.name} run was said before ({said.text} at {said.site})",
                         "call rfactor first")
 
 

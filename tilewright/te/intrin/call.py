@@ -30,6 +30,10 @@ class TensorComputeOp(ComputeOp):
         super().__init__(name, axis, body, tag, attrs)
         self.intrin, self.schedulable_ndim = intrin, outer
 
+    def with_body(self, body: tuple[Expr, ...]) -> TensorComputeOp:
+        return TensorComputeOp(self.name, self.axis, body, self.tag, self.attrs, intrin=self.intrin,
+                               outer=self.schedulable_ndim)
+
     @property
     def inner(self) -> tuple[IterVar, ...]:
         """The axes of the loops that the intrinsic runs."""
