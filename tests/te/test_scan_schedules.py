@@ -15,7 +15,7 @@ from tilewright.tir.stmt import PARALLEL, For
 
 def test_stages_of_a_step_move_inside_it():
     a = random(5, 70)
-    for how in range(6):
+    for how in range(7):
         x, s1, s2, y = two_stages()
         s = te.create_schedule(y.op)
         xo, xi = s[s2].split(s2.op.axis[1], factor=32)
@@ -33,6 +33,10 @@ def test_stages_of_a_step_move_inside_it():
         elif how == 4:
             s[s1].compute_at(s[s2], s[s2].fuse())
             s[s1].fuse(s[s1].fuse(), s1.op.axis[1])
+        elif how == 5:
+            cache = s.cache_write(s1, "local")
+            s[cache].compute_at(s[y], y.op.scan_axis)
+            s[cache].vectorize(s[cache].split(cache.op.axis[1], factor=8)[1])
         else:
             s[y].split(y.op.scan_axis, factor=3)
             s[s1].compute_at(s[s2], xi)

@@ -215,6 +215,7 @@ class StageSchedule(Viewed):
                         "call cache_write first")
         cache, copy = cached_compute(op, f"{op.name}.{scope}", layout)
         created = self._insert(cache, f"~write({stage.key},{scope},{layout and layout.map})", scope, before=stage)
+        created.origin_op = stage.origin_op                  # computed in the steps of a scan, where that is
         if isinstance(op, TensorComputeOp):
             stage.give_intrinsic(created)
         stage.restart(copy, f"left to the cache by {call.text}")
