@@ -15,7 +15,8 @@ import runtime_kernels as kernels
 from tilewright.runtime import get_num_threads, set_num_threads
 from tilewright.runtime.machine import available_cpus, group_cpus
 from tilewright.support import config
-from tilewright.support.errors import ArgumentError
+from tilewright.support.errors import ArgumentError, CallError
+from tilewright.support.locks import ForkSafeLock
 
 HERE = Path(__file__).parent
 
@@ -197,6 +198,46 @@ def test_a_child_forked_while_another_thread_builds_can_build():
         print("fine", all(built))
     """, {"TILEWRIGHT_CACHE": "0"})
     assert out == "fine True\n"
+
+
+def test_a_thread_takes_a_lock_that_it_holds():
+    lock, passed = ForkSafeLock(), []
+
+    def work():                                            # as a signal handler does that comes in between
+        with lock, lock:
+            passed.append(True)
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    thread.join(timeout=10)
+    assert passed == [True]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_child_frees_the_locks_of_other_threads_alone():
+    own, foreign, held, over = ForkSafeLock(), ForkSafeLock(), threading.Event(), threading.Event()
+
+    def hold():
+        with foreign:
+            held.set()
+            over.wait()
+
+    other = threading.Thread(target=hold)
+    other.start()
+    held.wait()
+    with own:
+        child = os.fork()
+        if child == 0:
+            signal.alarm(10)
+            try:
+                with foreign:
+                    own.__exit__()                         # raises where it is not held
+                os._exit(0)
+            except RuntimeError:
+                os._exit(1)
+    over.set()
+    other.join()
+    assert os.waitpid(child, 0)[1] == 0
 
 
 def test_the_environment_sets_the_number_of_threads():

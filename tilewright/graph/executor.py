@@ -90,8 +90,8 @@ class Executor(Viewed):
         arrays = self._arrays(_table("run", {} if feeds is None else feeds))
         types = tuple((a.shape, a.dtype) for a in arrays)
         with self._lock:
-            self.step = self._steps.get(types) or self._planned(types)
-            return self.step.run(arrays)
+            self.step = step = self._steps.get(types) or self._planned(types)
+            return step.run(arrays)
 
     def compile(self, feeds: Mapping[Value, TensorType]) -> Executable:
         """Plan and compile the step for feeds of these types, without running it. Raises GraphError as `run` does."""
@@ -101,8 +101,8 @@ class Executor(Viewed):
             raise GraphError(f"Executor.compile: no type for {', '.join(missing)}")
         types = tuple(_checked_type(v, feeds[v]) for v in self.placeholders)
         with self._lock:
-            self.step = self._steps.get(types) or self._planned(types)
-            return self.step
+            self.step = step = self._steps.get(types) or self._planned(types)
+            return step
 
     def _planned(self, types: tuple[FedType, ...]) -> Executable:
         fed = {v: TensorType.of(*t) for v, t in zip(self.placeholders, types)}

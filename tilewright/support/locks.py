@@ -10,13 +10,14 @@ from typing import Any
 
 
 class ForkSafeLock:
-    """A lock, as a context manager. In a child made by fork() it is free, whoever held it in the parent.
+    """A lock, as a context manager. In a child made by fork() it is free, whoever else held it in the parent.
 
-    What it guards must be in order after an interrupted critical section.
+    The thread that holds it may take it once more: a signal handler or a finalizer, which runs wherever the thread is,
+    would wait forever. What it guards must be in order after an interrupted critical section, and inside of one.
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         _alive.add(self)
 
     def __enter__(self) -> None:
@@ -26,8 +27,9 @@ class ForkSafeLock:
         self._lock.release()
 
     def renew(self) -> None:
-        """Become free."""
-        self._lock = threading.Lock()
+        """Become free, unless this thread holds it."""
+        if not self._lock._is_owned():  # type: ignore[attr-defined]
+            self._lock = threading.RLock()
 
 
 _alive: weakref.WeakSet[ForkSafeLock] = weakref.WeakSet()

@@ -8,7 +8,6 @@ weights as inputs; the backward graph at its first call.
 from __future__ import annotations
 
 import operator
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
@@ -20,6 +19,7 @@ from tilewright.frontend.torch.whole import whole_recurrent_layers
 from tilewright.graph.compile import build_function
 from tilewright.graph.plan.executable import Executable
 from tilewright.support.errors import ArgumentError, described, nearest
+from tilewright.support.locks import ForkSafeLock
 
 _OPTIONS = ("target",)
 GREATEST_SIZE = 2 ** 31 - 2          # of a size variable, which is at least 1
@@ -87,7 +87,7 @@ class CompiledGraph:
 
     def __init__(self, graph: Any, weights: Sequence[int], target: str | Target | None) -> None:
         self.graph, self.weights, self.target = graph, tuple(weights), target
-        self._lock = threading.Lock()
+        self._lock = ForkSafeLock()
         self._held: tuple[Any, ...] | None = None
         self._versions: list[tuple[int, int]] = []
         self._instances: dict[tuple[tuple[str, int], ...], tuple[Imported, Executable]] = {}

@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import threading
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, is_dataclass, replace
@@ -15,6 +14,7 @@ from tilewright import te, topi
 from tilewright.graph.ir.types import TensorType, of_sizes, size_variables
 from tilewright.runtime import Tensor
 from tilewright.support.errors import GraphError, TilewrightError, described
+from tilewright.support.locks import ForkSafeLock
 from tilewright.te.conditions import Condition, noted
 from tilewright.te.fingerprint import graph_text
 from tilewright.tir import Expr, PrimFunc, Var
@@ -138,7 +138,7 @@ class Traced:
 
 
 _traced: OrderedDict[Any, Traced] = OrderedDict()
-_lock = threading.Lock()
+_lock = ForkSafeLock()
 _MOST = 4096
 
 

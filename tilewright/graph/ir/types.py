@@ -8,7 +8,6 @@ from __future__ import annotations
 import copyreg
 import functools
 import math
-import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +19,7 @@ from tilewright.arith.linear import linear
 from tilewright.graph.ir.deferred import Deferred
 from tilewright.runtime.dtypes import dtype_string
 from tilewright.support.errors import GraphError, described
+from tilewright.support.locks import ForkSafeLock
 from tilewright.tir import Cast, Expr, IntImm, Var
 from tilewright.tir import dtype as dt
 from tilewright.tir.arithmetic import binary
@@ -30,7 +30,7 @@ from tilewright.tir.node import substitute, walk
 Dim = int | Expr
 
 _SIZES: dict[str, Var] = {}
-_lock = threading.Lock()
+_lock = ForkSafeLock()
 
 
 def size(name: str) -> Var:
