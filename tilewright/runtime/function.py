@@ -187,9 +187,9 @@ def _are_not_given(names: Sequence[str]) -> str:
 
 
 def _is_refusal(error: BaseException, name: str) -> bool:
-    """True for an error of the argument checker: the native library may know only the plain Python kinds."""
-    plain = isinstance(error, (ValueError, TypeError)) and str(error).startswith(f"{name}: ")
-    return plain or isinstance(error, CallError)
+    """True for an error of the argument checker, before anything has run: the native library may know only the plain
+    Python kinds."""
+    return isinstance(error, (ValueError, TypeError)) and str(error).startswith(f"{name}: ")
 
 
 def wrap_result(result: Any) -> Any:
