@@ -3,11 +3,13 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 
 import numpy as np
 import pytest
 
 import tilewright as tw
+from tilewright.runtime import interrupts
 from tilewright.script import tir as T
 
 
@@ -52,6 +54,19 @@ def test_what_a_function_raises_leaves_the_kernel_as_it_was(parallel):
     out = np.zeros(8, "int32")
     f(out, len(stops))                               # nothing of it is left
     assert out.tolist() == list(range(8))
+
+
+def test_errors_of_several_threads_are_kept_apart():
+    first, second, third = ZeroDivisionError("one"), KeyError("two"), KeyboardInterrupt()
+    interrupts.keep("f", first)
+    for name, stop in (("f", second), ("g", third)):
+        other = threading.Thread(target=interrupts.keep, args=(name, stop))
+        other.start()
+        other.join()
+    in_a_loop = RuntimeError("k: the packed function 'g' failed in a parallel loop")
+    assert interrupts.taken(RuntimeError("one")) is first and interrupts.taken(RuntimeError("one")) is None
+    assert interrupts.taken(in_a_loop) is third and interrupts.taken(in_a_loop) is None
+    interrupts._kept.clear()
 
 
 def test_an_interrupt_that_was_caught_inside_is_over():

@@ -33,7 +33,7 @@ def register_func(name: str | Callable[..., Any], f: Callable[..., Any] | None =
             try:
                 return _native_result(function(*map(wrap_result, args)))
             except BaseException as stop:
-                interrupts.keep(stop)
+                interrupts.keep(name, stop)
                 raise
 
         if not override and ffi.get_global(name) is not None:
