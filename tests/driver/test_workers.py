@@ -1,5 +1,6 @@
 """Kernels compiled in processes beside this one."""
 import sys
+import threading
 
 import numpy as np
 import pytest
@@ -44,6 +45,32 @@ def test_work_of_a_worker_that_ends_is_done_here(monkeypatch):
     codes = compile_graph_kernels(jobs(6), target("llvm"))
     assert [c.name for c in codes] == [f"product_{k}" for k in range(6)]
     assert asked or available_cpus() == 1
+
+
+@pytest.mark.parametrize("executable", ["", None, "/no/such/interpreter"])
+def test_work_of_workers_that_cannot_be_started_is_done_here(executable, monkeypatch):
+    monkeypatch.setenv("TILEWRIGHT_CACHE", "0")
+    monkeypatch.setattr(sys, "executable", executable)
+    assert [c.name for c in compile_graph_kernels(jobs(6), target("llvm"))] == [f"product_{k}" for k in range(6)]
+
+
+def test_work_is_done_here_where_there_are_no_more_threads(monkeypatch):
+    monkeypatch.setenv("TILEWRIGHT_CACHE", "0")
+
+    def start(self):
+        raise RuntimeError("can't start new thread")
+    monkeypatch.setattr(threading.Thread, "start", start)
+    assert [c.name for c in compile_graph_kernels(jobs(6), target("llvm"))] == [f"product_{k}" for k in range(6)]
+
+
+def test_what_an_interpreter_prints_at_its_start_is_no_answer(monkeypatch, tmp_path):
+    (tmp_path / "sitecustomize.py").write_text("print('hello', flush=True)")
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    worker = _Worker(target("llvm"))
+    try:
+        assert worker.compile(jobs(1)[0]).name == "product_0"
+    finally:
+        worker.end()
 
 
 @pytest.mark.parametrize("workers", ["0", "64"])

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from typing import Any, BinaryIO
 
 from tilewright.driver.kernels import KernelCode, compile_graph_kernel, is_portable, kernel_key
@@ -18,7 +19,7 @@ from tilewright.support.target import Target, target
 from tilewright.tir import PrimFunc
 
 Job = tuple[PrimFunc, Collection[int]]           # a function in block form, and its parameters that are constant
-_SERVE = "from tilewright.driver.workers import main; main()"
+_SERVE = "from tilewright.driver.workers import main; main({})"
 JOBS_A_WORKER = 3                                # fewer do not make up for its start, of about 0.4 s
 
 
@@ -27,7 +28,8 @@ def compile_graph_kernels(jobs: Sequence[Job], where: Target,
     """The code of each function, in order. progress: is told how many are done, from any thread.
 
     Workers are processes of this interpreter that end with the call. They take part where there are enough functions
-    that are not in the cache, and no pass or rule of the program is involved, which other processes do not have.
+    that are not in the cache, and no pass or rule of the program is involved, which other processes do not have. Where
+    they, or threads that speak to them, cannot be started, all is done here.
     """
     results: list[KernelCode | None] = [None] * len(jobs)
     left = queue.SimpleQueue[int]()
@@ -44,7 +46,7 @@ def compile_graph_kernels(jobs: Sequence[Job], where: Target,
     def told() -> None:
         if progress:
             progress(sum(r is not None for r in results))
-    crew = [_Worker(where) for _ in range(_crew(len(fresh)))]
+    crew = _started(_crew(len(fresh)), where)
 
     def serve(worker: _Worker) -> None:
         while (k := _next(left)) is not None:
@@ -55,10 +57,13 @@ def compile_graph_kernels(jobs: Sequence[Job], where: Target,
             results[k] = made
             told()
 
-    threads = [threading.Thread(target=serve, args=(w,), daemon=True) for w in crew]
+    threads = []
     try:
-        for t in threads:
-            t.start()
+        with suppress(RuntimeError):                     # there may be no more threads
+            for w in crew:
+                t = threading.Thread(target=serve, args=(w,), daemon=True)
+                t.start()
+                threads.append(t)
         while (mine := _next(left)) is not None:
             results[mine] = compiled(mine)
             told()
@@ -81,7 +86,16 @@ def _crew(jobs: int) -> int:
     """How many workers are worth their start."""
     most = config.get("COMPILE_WORKERS")
     assert isinstance(most, int)
-    return max(0, min(jobs // JOBS_A_WORKER, available_cpus() - 1, most))
+    return max(0, min(jobs // JOBS_A_WORKER, available_cpus() - 1, most)) if sys.executable else 0
+
+
+def _started(count: int, where: Target) -> list[_Worker]:
+    """At most so many workers: as many as can be started."""
+    crew: list[_Worker] = []
+    with suppress(OSError):
+        while len(crew) < count:
+            crew.append(_Worker(where))
+    return crew
 
 
 class _Worker:
@@ -90,16 +104,25 @@ class _Worker:
     def __init__(self, where: Target) -> None:
         self.where = str(where)
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
-        self.process = subprocess.Popen([sys.executable, "-c", _SERVE], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        env=environment, start_new_session=True)
+        answers, theirs = os.pipe()                      # what the interpreter prints at its start is no answer
+        self.answers = os.fdopen(answers, "rb")
+        try:
+            self.process = subprocess.Popen([sys.executable, "-c", _SERVE.format(theirs)], stdin=subprocess.PIPE,
+                                            stdout=subprocess.DEVNULL, env=environment, pass_fds=(theirs,),
+                                            start_new_session=True)
+        except OSError:
+            self.answers.close()
+            raise
+        finally:
+            os.close(theirs)
 
     def compile(self, job: Job) -> KernelCode | None:
-        """The code; None where the process ended, or the compiler refused."""
+        """The code; None where the process ended, or the compiler refused, or the function cannot be sent."""
         try:
-            assert self.process.stdin is not None and self.process.stdout is not None
+            assert self.process.stdin is not None
             _send(self.process.stdin, pickle.dumps((job[0], sorted(job[1]), self.where)))
-            entry = _receive(self.process.stdout)
-        except OSError:
+            entry = _receive(self.answers)
+        except (OSError, pickle.PicklingError, RecursionError):
             return None
         return KernelCode.from_bytes(entry) if entry else None
 
@@ -107,6 +130,7 @@ class _Worker:
         """End the process."""
         self.process.kill()
         self.process.communicate()
+        self.answers.close()
 
 
 def _send(stream: BinaryIO | Any, data: bytes) -> None:
@@ -124,10 +148,9 @@ def _receive(stream: BinaryIO | Any) -> bytes:
     return data if len(data) == size else b""
 
 
-def main() -> None:
-    """Serve the process that started this one, until it closes its end."""
-    answers, requests = os.fdopen(os.dup(1), "wb"), sys.stdin.buffer
-    os.dup2(2, 1)                                        # nothing else may write where the answers go
+def main(descriptor: int) -> None:
+    """Serve the process that started this one, until it closes its end. descriptor: of the file for the answers."""
+    answers, requests = os.fdopen(descriptor, "wb"), sys.stdin.buffer
     while data := _receive(requests):
         func, constant, where = pickle.loads(data)
         try:
