@@ -336,7 +336,11 @@ entry:
                                    i32 3, label %expression ]
 limit:
   %limit.value = field i64, %dim %rec, 3
-  call void @tw_count(ptr %m, ptr $"expected at most %ld", i64 %limit.value, i64 0)
+  %below = icmp slt i64 %got, 0
+  %least = sub i64 0, %limit.value
+  %bound = select i1 %below, i64 %least, i64 %limit.value
+  %bound.text = select i1 %below, ptr $"expected at least %ld", ptr $"expected at most %ld"
+  call void @tw_count(ptr %m, ptr %bound.text, i64 %bound, i64 0)
   br label %constraint
 equal:
   %slot = getelementptr i64, ptr %slots, i64 %value
