@@ -1,7 +1,10 @@
 """Kernels in hand-written LLVM IR, wrapped as the code generator wraps its own."""
 from __future__ import annotations
 
+from typing import Any
+
 import llvmlite.binding as llvm
+import numpy as np
 
 from tilewright.runtime.llvm import host_triple, initialize_targets
 from tilewright.runtime.loader import Image
@@ -187,6 +190,20 @@ def probe(*params: Param, **types: str) -> Module:
     """f(OUT, *params): OUT, an i64 buffer, receives the slots."""
     signature = Signature("f", (Param("OUT", "int64", (32,), written=True), *params), types)
     return build(signature, slots_kernel("f", signature.num_slots), pointers=False)
+
+
+class Exporter:
+    """An array of another library, with attributes of its own."""
+
+    def __init__(self, values: np.ndarray, **attributes: object) -> None:
+        self.values = values
+        self.__dict__.update(attributes)
+
+    def __dlpack__(self, **kwargs: Any) -> Any:
+        return self.values.__dlpack__(**kwargs)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 1, 0
 
 
 def scale() -> Module:

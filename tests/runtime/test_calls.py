@@ -8,10 +8,13 @@ import ml_dtypes
 import numpy as np
 import pytest
 import runtime_kernels as kernels
+from numpy.lib.stride_tricks import as_strided
 
+import tilewright as tw
 from tilewright.runtime import CallTypeError, CallValueError, array, empty, from_dlpack
 from tilewright.runtime.signature import OPERATORS, Param, Signature, dim_text
 from tilewright.runtime.signature_table import decode, encode, signatures_in
+from tilewright.script import from_source
 from tilewright.support.errors import ArgumentError, CallError
 
 
@@ -312,6 +315,29 @@ def test_symbolic_strides():
     assert list(out[2:5]) == [2, 5, 5]
     with pytest.raises(CallError, match=r"A\.strides\[1\] is 2, expected 1"):
         m["f"](out, a[:, ::2])
+    m["f"](out, a[::-1, :3])
+    assert list(out[2:5]) == [4, 3, -6]
+
+
+def test_a_symbolic_stride_must_fit_its_dtype():
+    f, most = kernels.probe(Param("A", "float32", ("n",), strides=("s",)), s="int32")["f"], 2**31 - 2**20
+    out, a = np.zeros(32, "int64"), f32(4)
+    for stride in (most, -most):
+        f(out, as_strided(a, (1,), (4 * stride,)))
+        assert out[3] == stride
+    for stride, limit in ((most + 1, f"at most {most}"), (-most - 1, f"at least -{most}"), (-2**33, "at least")):
+        with pytest.raises(CallError, match=rf"A\.strides\[0\] is {stride}, expected {limit}"):
+            f(out, as_strided(a, (1,), (4 * stride,)))
+
+
+def test_declared_strides_mean_nothing_along_unit_extents_and_of_empty_arrays():
+    for strides in ((8, 1), (("mul", "m", 2), 1), ("s", 1)):
+        f, out = kernels.probe(Param("A", "float32", ("n", "m"), strides=strides))["f"], np.zeros(32, "int64")
+        for a in (f32(8, 8)[:, :4], f32(1, 4), f32(8, 8)[:1, :4], f32(0, 4), f32(8, 8)[:, :0], f32(4, 1)[:1]):
+            f(out, a)
+            assert list(out[2:4]) == list(a.shape)
+    with pytest.raises(CallError, match=r"A\.strides\[0\] is 4, expected 8"):
+        kernels.probe(Param("A", "float32", ("n", "m"), strides=(("mul", "m", 2), 1)))["f"](out, f32(2, 4))
 
 
 def test_unit_extents_and_empty_arrays_need_no_strides():
@@ -344,28 +370,73 @@ def test_many_parameters_and_long_names():
     huge = kernels.probe(*[Param("x" * 900 + str(i), "float32", (2,)) for i in range(20)])
     with pytest.raises(CallError, match="num_args is 0"):  # the text is cut, nothing else
         huge["f"]()
+    for k in range(4):                                    # nor inside of a character
+        named = kernels.probe(Param("x" * k + "é" * 3000, "float32", (2,)))
+        with pytest.raises(CallError, match=f"f: argument {'x' * k}éé"):
+            named["f"](np.zeros(32, "int64"), f32(3))
+
+
+def test_a_call_that_fails_inside_is_made_once():
+    f = tw.build(from_source("@T.prim_func\ndef f(A: T.Buffer((4,)), I: T.Buffer((1,), 'int32'), s: T.float32):\n"
+                             "    A[0] = A[0] + s\n    A[I[0]] = 1.0\n"))
+    for scalar in (1.0, 1, np.float32(1), np.int64(1)):
+        a = np.zeros(4, "float32")
+        with pytest.raises(CallError, match="the index"):
+            f(a, np.array([4], "int32"), scalar)
+        assert a.tolist() == [1, 0, 0, 0]
+
+
+def test_torch_tensors_that_are_negated_when_they_are_read(scale, monkeypatch):
+    class Fake(kernels.Exporter):
+        requires_grad = False
+
+        def is_neg(self):
+            return self.negated
+
+        def resolve_neg(self):
+            return Fake(-self.values, negated=False)
+
+    monkeypatch.setitem(sys.modules, "torch", types.SimpleNamespace(Tensor=Fake, is_grad_enabled=lambda: True))
+    c = np.zeros(4, "float32")
+    scale(Fake(f32(4), negated=False), c)
+    np.testing.assert_array_equal(c, 2 * f32(4))
+    negated = Fake(f32(4), negated=True)
+    for arguments in ((negated, c), (f32(4), negated)):
+        with pytest.raises(CallValueError, match=r"whose memory holds the negative.*\n\nhint: pass x\.resolve_neg"):
+            scale(*arguments)
+    np.testing.assert_array_equal(array(negated).numpy(), -f32(4))
+    with pytest.raises(ArgumentError, match="negated when they are read"):
+        from_dlpack(negated)
+
+
+def test_arrays_of_jax_are_inputs_and_never_outputs(scale, monkeypatch):
+    class Fake(kernels.Exporter):
+        addressable_shards = ()
+
+    monkeypatch.setitem(sys.modules, "jax", types.SimpleNamespace(Array=Fake))
+    c, fixed = np.zeros(4, "float32"), Fake(np.ones(4, "float32"))
+    scale(fixed, c)
+    np.testing.assert_array_equal(c, 2)
+    scale(from_dlpack(fixed), c)
+    for output in (fixed, from_dlpack(fixed)):
+        with pytest.raises(CallValueError, match="argument C is a read-only"):
+            scale(f32(4), output)
+    with pytest.raises(ArgumentError, match="read-only"):
+        from_dlpack(fixed).copyfrom(f32(4))
+    np.testing.assert_array_equal(fixed.values, 1)
 
 
 def test_torch_tensors_that_require_grad_are_refused_while_torch_records(scale, monkeypatch):
-    class Fake:
-        def __init__(self, values, requires_grad):
-            self.values, self.requires_grad = values, requires_grad
-
-        def __dlpack__(self, **kwargs):
-            return self.values.__dlpack__(**kwargs)
-
-        def __dlpack_device__(self):
-            return self.values.__dlpack_device__()
-
+    Fake = kernels.Exporter
     torch = types.SimpleNamespace(Tensor=Fake, is_grad_enabled=lambda: recording)
     monkeypatch.setitem(sys.modules, "torch", torch)
     recording, c = True, np.zeros(4, "float32")
-    scale(Fake(f32(4), False), c)
+    scale(Fake(f32(4), requires_grad=False), c)
     np.testing.assert_array_equal(c, 2 * f32(4))
     with pytest.raises(CallValueError, match=r"argument A is a torch tensor that requires grad.*\n\nhint: .*detach"):
-        scale(Fake(f32(4), True), c)
+        scale(Fake(f32(4), requires_grad=True), c)
     recording = False
-    scale(Fake(f32(4), True), c)
+    scale(Fake(f32(4), requires_grad=True), c)
 
 
 @pytest.mark.parametrize("name", ["A is B", "A, an b", "A.shape[0] is q, an int32", " is ", ", an ", "é"])

@@ -114,10 +114,22 @@ def from_dlpack(source: Any) -> Any:
     except Exception as error:
         why = str(error).partition("\n")[0] or f"it raised {type(error).__name__}"
         raise errors.ArgumentError(f"a {errors.type_name(source)} cannot be shared: {why}") from None
-    wrong = _what_is_wrong(dl_tensor(handle_of(tensor)))
+    wrong = "its elements are negated when they are read (x.resolve_neg() is a tensor of their values)" \
+        if is_negated(source) else _what_is_wrong(dl_tensor(handle_of(tensor)))
     if wrong:
         raise errors.ArgumentError(f"a {errors.type_name(source)} cannot be shared: {wrong}")
     return tensor
+
+
+def is_negated(source: Any) -> bool:
+    """True for a tensor of torch whose memory holds the negative of its elements, which DLPack does not say."""
+    asked = getattr(source, "is_neg", None)
+    return asked is not None and "torch" in sys.modules and isinstance(source, sys.modules["torch"].Tensor) and asked()
+
+
+def is_constant(source: Any) -> bool:
+    """True for an array of JAX, which nobody may write, and DLPack does not say so."""
+    return "jax" in sys.modules and isinstance(source, sys.modules["jax"].Array)
 
 
 def _what_is_wrong(header: DLTensor) -> str:

@@ -17,6 +17,7 @@ from tilewright.runtime.tensor import Tensor, share
 from tilewright.support.errors import ArgumentError, CallError, nearest, type_name
 
 _loaded = sys.modules
+_PLAIN = frozenset((Tensor, np.ndarray, bool, int, float))      # types of arguments that are of no other library
 
 
 class Function:
@@ -37,10 +38,10 @@ class Function:
     def __call__(self, /, *args: Any, **named: Any) -> Any:
         if named:
             args = self.ordered(args, named)
-        if "torch" in _loaded:
+        if "torch" in _loaded or "jax" in _loaded:
             for a in args:
-                if type(a) is not Tensor and getattr(a, "requires_grad", False):
-                    self._refuse_gradients(args)
+                if type(a) not in _PLAIN and _needs_a_look(a):
+                    self._look_at_foreign(args)
         try:
             result = self._native(*args)
         except Exception as error:
@@ -173,12 +174,26 @@ class Function:
                     f"{self.signature}",
                     "tilewright.nd.array(x) makes a tensor of a list or number" if arg is not None else "")
 
-    def _refuse_gradients(self, args: tuple[Any, ...]) -> None:
-        torch = _loaded["torch"]
+    def _look_at_foreign(self, args: tuple[Any, ...]) -> None:
+        """Refuse what a call would read or write otherwise than the library that it is of."""
+        torch = _loaded.get("torch")
         for p, arg in self._pairs(args):
-            if isinstance(arg, torch.Tensor) and arg.requires_grad and torch.is_grad_enabled():
+            if torch is not None and isinstance(arg, torch.Tensor) and arg.requires_grad and torch.is_grad_enabled():
                 raise CallValueError(f"{self.name}: argument {p.name} is a torch tensor that requires grad, which the "
                                      "call would not record", "pass x.detach(), or call under torch.no_grad()")
+            if ffi.is_negated(arg):
+                raise CallValueError(f"{self.name}: argument {p.name} is a torch tensor whose memory holds the "
+                                     "negative of its elements", "pass x.resolve_neg()")
+            if p.written and ffi.is_constant(arg):
+                raise self._read_only(p, "array of JAX")
+
+
+def _needs_a_look(a: Any) -> bool:
+    """True for a tensor of torch that records gradients or is negated, and for every array of JAX."""
+    if getattr(a, "requires_grad", False):
+        return True
+    is_neg = getattr(a, "is_neg", None)
+    return hasattr(a, "addressable_shards") if is_neg is None else is_neg()
 
 
 def _are_not_given(names: Sequence[str]) -> str:

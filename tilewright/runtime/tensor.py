@@ -262,13 +262,14 @@ def _fill(memory: np.ndarray, values: np.ndarray) -> None:
 def from_dlpack(source: Any) -> Tensor:
     """A tensor that shares the memory of any object with `__dlpack__` (a NumPy array, a torch tensor).
 
-    That of a read-only NumPy array can be read alone: it is refused where a function writes.
+    That of a read-only NumPy array, and of one of JAX, can be read alone: it is refused where a function writes.
     """
     if isinstance(source, Tensor):
         return source
     if isinstance(source, np.ndarray):
         return _wrap(source) if source.flags.writeable else _ReadOnlyTensor(share(source))
-    return Tensor(ffi.from_dlpack(source))
+    shared = ffi.from_dlpack(source)
+    return _ReadOnlyTensor(shared) if ffi.is_constant(source) else Tensor(shared)
 
 
 def view(source: Any, name: str = "the source") -> Tensor:
@@ -309,7 +310,8 @@ def as_numpy(source: Any) -> np.ndarray:
         return Tensor(source)._view()
     if hasattr(source, "__dlpack__"):
         detach = getattr(source, "detach", None)             # a copy of a value needs no gradient
-        return Tensor(ffi.from_dlpack(detach() if detach else source))._view()
+        value = detach() if detach else source
+        return from_dlpack(value.resolve_neg() if ffi.is_negated(value) else value)._view()
     try:
         values = np.asarray(source)
     except (ValueError, TypeError) as error:

@@ -9,7 +9,7 @@ import numpy as np
 
 from tilewright import runtime
 from tilewright.graph.plan.plan import Interface
-from tilewright.runtime import Tensor
+from tilewright.runtime import Tensor, ffi
 from tilewright.runtime.dtypes import item_bytes
 from tilewright.runtime.errors import ModelTypeError, ModelValueError
 from tilewright.runtime.tensor import as_numpy
@@ -98,6 +98,7 @@ def _written(plan: Interface, k: int, given: Any, made: Tensor) -> Span:
     """The memory of an argument that a run writes into. Raises ModelValueError where the caller has another."""
     values = as_numpy(given)
     why = "a number" if isinstance(given, np.generic) else "read-only" if not values.flags.writeable else \
+        "a torch tensor that is negated when it is read" if ffi.is_negated(given) else \
         f"not contiguous: shape {values.shape}, strides {values.strides}" if not values.flags.c_contiguous else \
         f"at an address that is no multiple of {values.itemsize}" if not values.flags.aligned else ""
     if why:
