@@ -38,6 +38,15 @@ def test_a_module_comes_back(protocol):
     np.testing.assert_array_equal(c, 2)
 
 
+def test_the_modules_that_a_module_imports_come_back_too():
+    module = kernels.scale()
+    module.import_module(kernels.cover())
+    again = pickle.loads(pickle.dumps(module))
+    hits = np.zeros((3, 2), "int32")
+    again["cover"](hits)
+    assert (hits == 1).all() and [m.names for m in again.imported_modules] == [("cover",)]
+
+
 def test_a_module_and_a_tensor_in_a_new_process():
     values = np.arange(5, dtype="float32")
     with multiprocessing.get_context("spawn").Pool(1) as pool:

@@ -268,7 +268,7 @@ class Module(Viewed):
         tables = {name: encode(s) for name, s in self.signatures.items()}
         images = tuple((i.kind, i.data, i.functions) for i in self.images)
         content = (images, tables, self.entry_name, self.triple, self.aliases)
-        return _unpickled, (content, _digest(content))
+        return _unpickled, (content, _digest(content)), {"_imported": self._imported}
 
     def view(self) -> View:
         sizes: dict[str, int] = {}
