@@ -133,14 +133,16 @@ def test_scalars_of_every_type_and_extents_that_are_computed(tmp_path):
 
 
 def test_names_that_c_has_already():
-    signatures = {n: Signature(n, ()) for n in ("matmul", "exp", "main", "for", "a.b", "a-b", "_x", "9x")}
+    signatures = {n: Signature(n, ()) for n in ("matmul", "exp", "main", "for", "a.b", "a-b", "_x", "9x", "tw_alloc",
+                                                "matmul__kernel")}
     assert c_names(signatures) == {
         "matmul": "matmul", "exp": "tilewright_exp", "main": "tilewright_main", "for": "tilewright_for",
-        "a.b": "tilewright_a_b", "a-b": "tilewright_a_b_", "_x": "tilewright__x", "9x": "tilewright_9x"}
+        "a.b": "tilewright_a_b", "a-b": "tilewright_a_b_", "_x": "tilewright__x", "9x": "tilewright_9x",
+        "tw_alloc": "tilewright_tw_alloc", "matmul__kernel": "tilewright_matmul__kernel"}
 
 
 TAKEN = ("expf linux unix static_cast typeof thread_local static_assert int64_t uint8_t NULL INT64_MAX errno mmap "
-         "getpid xor_eq co_await _Bool bool I puts").split()
+         "getpid xor_eq co_await _Bool bool I puts uint ushort fd_set alloca").split()
 
 
 @needs_linker

@@ -27,7 +27,7 @@ _KEYWORDS = frozenset("""
     static_cast struct switch synchronized template this thread_local throw true try typedef typeid typename typeof
     typeof_unqual union unsigned using virtual void volatile while xor xor_eq
     I assert errno i386 linux stderr stdin stdout unix""".split())
-# Functions of the C library and our own: a library that defines one takes it from the whole program.
+# Functions of the C library and our own: a library that defines one takes it from the whole program; and types.
 LIBRARY = frozenset("""
     tilewright_last_error tilewright_set_num_threads
     abort abs accept access acos acosh alarm asin asinh atan atan2 atanh atexit atof atoi atol bind brk bsearch calloc
@@ -38,16 +38,19 @@ LIBRARY = frozenset("""
     printf putc puts qsort raise rand read realloc recv remainder remove remquo rename rewind rint round scalbn scanf
     select send signal sin sinh sleep socket sprintf sqrt srand stat stdin stdout strcat strchr strcmp strcpy strlen
     strncpy strstr strtod strtol sync system tan tanh tgamma time toupper trunc umask uname unlink wait write
-    y0 y1 yn j0 j1 jn gamma""".split())
+    y0 y1 yn j0 j1 jn gamma
+    alloca fd_set u_char u_int u_long u_short uint ulong ushort""".split())
 
 
 def c_names(signatures: Mapping[str, Signature]) -> dict[str, str]:
-    """The name in C of every function: its own one, or tilewright_NAME where C or its library has that already."""
+    """The name in C of every function: its own one, or tilewright_NAME where C, its library, the support code or a
+    kernel has that already."""
     out: dict[str, str] = {}
     for name in signatures:
         plain = re.sub(r"\W", "_", name, flags=re.ASCII)
-        free = plain == name and not name[0].isdigit() and not name.startswith("_") and not is_reserved(name) \
-            and name not in LIBRARY and not any(hasattr(library, name) for library in _libraries())
+        free = plain == name and not name[0].isdigit() and not name.startswith(("_", "tw_")) and not is_reserved(name) \
+            and name not in LIBRARY and not any(hasattr(library, name) for library in _libraries()) \
+            and not any(name.startswith(f"{other}__") for other in signatures)
         out[name] = _unused(plain if free else f"tilewright_{plain}", set(out.values()))
     return out
 
