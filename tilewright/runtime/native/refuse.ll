@@ -198,6 +198,8 @@ done:
 }
 
 define internal i32 @tw_raise(ptr %m, i1 %is.type) cold noinline optnone nounwind {
+  %whole = getelementptr %message, ptr %m, i64 0, i32 1
+  call void @tw_end_whole(ptr %whole, i64 4096)
   %own = load i32, ptr @tw_own_errors, align 4
   %known = icmp ne i32 %own, 0
   %v = select i1 %known, ptr $"tilewright.CallValueError", ptr $"ValueError"
@@ -206,6 +208,33 @@ define internal i32 @tw_raise(ptr %m, i1 %is.type) cold noinline optnone nounwin
   %chars = getelementptr %message, ptr %m, i64 0, i32 1
   call void @tw_report(ptr %kind, ptr %chars)
   ret i32 -1
+}
+
+; Where a text fills its room, which may have cut it, take away the bytes of UTF-8 at its end that are no whole character.
+define internal void @tw_end_whole(ptr %text, i64 %room) cold noinline optnone nounwind {
+entry:
+  %length = call i64 @strlen(ptr %text)
+  %up = add i64 %length, 1
+  %full = icmp eq i64 %up, %room
+  br i1 %full, label %back, label %done
+back:                                                    ; to the last byte that is none of 10xxxxxx
+  %i = phi i64 [ %length, %entry ], [ %i.next, %back ]
+  %i.next = sub i64 %i, 1
+  %byte.at = getelementptr i8, ptr %text, i64 %i.next
+  %byte = load i8, ptr %byte.at, align 1
+  %high = and i8 %byte, -64
+  %inside = icmp eq i8 %high, -128
+  %some = icmp ne i64 %i.next, 0
+  %on = and i1 %inside, %some
+  br i1 %on, label %back, label %judge
+judge:
+  %plain = icmp sge i8 %byte, 0
+  br i1 %plain, label %done, label %cut
+cut:
+  store i8 0, ptr %byte.at, align 1
+  br label %done
+done:
+  ret void
 }
 
 define internal i32 @tw_refuse_count(ptr %table, i32 %n) cold noinline optnone nounwind {
