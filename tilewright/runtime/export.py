@@ -157,12 +157,30 @@ def _link(exported: Exported, path: Path, flags: Sequence[str], cc: str | None) 
         if "-r" in flags:
             command.insert(len(linker(exported.triple, cc)), "-nostdlib")
         else:
-            command += ["-lm"]
+            command += ["-lm", *_keeping(_public(exported), exported.triple, folder)]
         run_linker(command)
         if not Path(result).is_file():
             raise CodegenError(f"the linker wrote nothing: {' '.join(command)}")
         data = Path(result).read_bytes()
         place(path, sealed(data) if "-r" in flags else linked(data))
+
+
+def _public(exported: Exported) -> list[str]:
+    """What other code may use of a library."""
+    return [*c_interface.c_names(exported.linked).values(), "tilewright_*", "__tvm_ffi_*", INFO_SYMBOL]
+
+
+def _keeping(public: Sequence[str], triple: str, folder: str) -> list[str]:
+    """What tells the linker to keep all other symbols of a library to itself.
+
+    Kernels are named by what they compute: of two libraries of a program one would call those of the other, which may
+    be for another target. (On macOS a library calls its own.)
+    """
+    if "darwin" in triple:
+        return []
+    script = Path(folder, "public")
+    script.write_text(f"{{ global: {' '.join(f'{name};' for name in public)} local: *; }};\n")
+    return ["-Xlinker", f"--version-script={script}"]
 
 
 def linked(data: bytes) -> bytes:
