@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -104,19 +104,21 @@ def has_linker(triple: str) -> bool:
 
 
 def place(path: Path, data: bytes, executable: bool = False) -> None:
-    """Write a file, complete or not at all. Raises ArgumentError where the file system refuses."""
+    """Write a file, complete or not at all, that others may use as far as the umask grants it. Raises ArgumentError
+    where the file system refuses."""
     if not path.parent.is_dir():
         raise ArgumentError(f"cannot write {path}: there is no folder {path.parent}")
     partial = path.with_name(f".{os.getpid()}-{secrets.token_hex(8)}.partial")
     try:
-        with open(partial, "xb") as file:
+        mode = 0o777 if executable or path.suffix in LIBRARY_SUFFIXES else 0o666
+        with open(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
             file.write(data)
-        partial.chmod(0o755 if executable or path.suffix in LIBRARY_SUFFIXES else 0o644)
         partial.replace(path)
     except OSError as error:
         raise ArgumentError(f"cannot write {path}: {error.strerror}") from None
     finally:
-        partial.unlink(missing_ok=True)
+        with suppress(OSError):                   # it is in its place
+            partial.unlink()
 
 
 @contextmanager
