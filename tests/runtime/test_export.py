@@ -73,10 +73,12 @@ def test_a_library_that_was_written_again_is_loaded_again(tmp_path):
     first = load_module(path)
     kernels.build(kernels.SCALE_SIGNATURE, kernels.SCALE.replace("fmul float %a, 2.0", "fmul float %a, 3.0")
                   ).export_library(path)
+    before = set(os.listdir(tempfile.gettempdir()))
     for module, want in ((load_module(path), 3), (load_module(path), 3), (first, 2)):
         c = np.zeros(4, "float32")
         module(a, c)
         assert c[0] == want
+    assert len([x for x in set(os.listdir(tempfile.gettempdir())) - before if x.startswith("tilewright-")]) <= 1
 
 
 @needs_linker
@@ -215,6 +217,33 @@ def test_paths_that_no_file_has(tmp_path):
             load_module(path)
         with pytest.raises(ArgumentError):
             m.save(path)
+
+
+@needs_linker
+@pytest.mark.parametrize("name", ["$LIB", "$ORIGIN", os.fsdecode(b"\xff"), "a b", "\N{GREEK SMALL LETTER PI}"])
+def test_a_library_in_a_folder_of_any_name(library, tmp_path, name):
+    (tmp_path / name).mkdir()
+    check_scale(load_module(shutil.copy(library, tmp_path / name / "scale.so")))
+
+
+@needs_linker
+@pytest.mark.parametrize("mask", [0o022, 0o077])
+def test_files_are_for_those_whom_the_umask_lets_in(tmp_path, mask):
+    before = os.umask(mask)
+    try:
+        kernels.scale().save(tmp_path / "f.o")
+        kernels.scale().export_library(tmp_path / "f.so")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "f.o").stat().st_mode & 0o777 == 0o666 & ~mask
+    assert (tmp_path / "f.so").stat().st_mode & 0o777 == 0o777 & ~mask
+
+
+def test_a_linker_that_says_what_is_no_text(tmp_path):
+    (tmp_path / "cc").write_text("#!/bin/sh\nprintf 'no \\377' >&2\nexit 1\n")
+    (tmp_path / "cc").chmod(0o755)
+    with pytest.raises(CodegenError, match="the linker failed.*\n\nno \ufffd"):
+        kernels.scale().export_library(tmp_path / "f.so", cc=str(tmp_path / "cc"))
 
 
 @needs_linker

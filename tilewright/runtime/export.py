@@ -193,7 +193,8 @@ def linked(data: bytes) -> bytes:
 def run_linker(command: Sequence[str], folder: str | None = None) -> None:
     """Run a command in a folder. Raises CodegenError with what it said where it fails."""
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False,
+                              cwd=folder)
     except OSError as error:
         raise CodegenError(f"the linker cannot be started: {error}") from None
     if done.returncode != 0:

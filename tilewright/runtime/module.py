@@ -260,7 +260,8 @@ class Module(Viewed):
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """The images and what is known of their functions, with a checksum. The sources stay behind."""
+        """The images and what is known of their functions, with a checksum; the modules that are imported. The sources
+        stay behind."""
         if not self.images:
             raise ArgumentError(f"the module of {self.entry_name} cannot be pickled: its code is in the "
                                 "shared library that it was loaded from",
@@ -353,20 +354,24 @@ def _described(info: export.Exported, objects: Sequence[Image]) -> Module:
     return Module([*info.images, *objects], info.signatures, info.entry_name, info.triple, aliases=info.aliases)
 
 
-_loaded: dict[Path, tuple[int, int, int]] = {}
+_State = tuple[int, int, int]
+_loaded: dict[Path, _State] = {}
+_copies: dict[tuple[Path, _State], Path] = {}
 
 
 def _fresh(path: Path) -> Path:
-    """path, or a copy of the file if it has changed since the process loaded it.
+    """path, or a copy of the file if it has changed since the process loaded it, or if the path means something else to
+    the dynamic loader, which replaces $LIB and its like, or is no UTF-8, as tvm-ffi takes it.
 
     The dynamic loader knows libraries by their path and would hand out the old code.
     """
     info = path.stat()
     state = info.st_ino, info.st_size, info.st_mtime_ns
-    if _loaded.setdefault(path, state) == state:
+    is_plain = "$" not in str(path) and not any("\ud800" <= c <= "\udfff" for c in str(path))
+    if is_plain and _loaded.setdefault(path, state) == state:
         return path
-    folder = Path(tempfile.mkdtemp(prefix="tilewright-"))
-    copy = folder / path.name
-    shutil.copyfile(path, copy)
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return copy
+    if (path, state) not in _copies:
+        folder = Path(tempfile.mkdtemp(prefix="tilewright-"))
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        _copies[path, state] = Path(shutil.copyfile(path, folder / f"library{path.suffix}"))
+    return _copies[path, state]
