@@ -46,6 +46,7 @@ def test_run_of_an_exported_model(exported, tmp_path):
     (["compile", "MODEL", "-o", "out.so"], "compiled already"),
     (["profile", "MODEL"], "profile what it was compiled from"),
     (["run", "MODEL", "--size", "m=3"], "the model has no size 'm'\n\nhint: it has n"),
+    (["run", "MODEL", "--size", "n=99999999999999"], "error: Unable to allocate"),
     (["run", "MODEL", "--size", "n=-1"], "'-1' is not a number of elements"),
     (["run", "MODEL", "--input", "x=nothing.npy"], "x=nothing.npy cannot be read: No such file"),
     (["run", "MODEL", "--size", "n=1", "--size", "n=2"], "n is given twice: 1 and 2"),

@@ -45,7 +45,8 @@ def _compiled(model: str, shapes: Sequence[str], target: str | None) -> tuple[Ex
 def _function(model: str, shapes: Sequence[str]) -> Function:
     """The model of a file as a function of the graph."""
     path = Path(model)
-    given = {name: tuple(int(d) if d.isdigit() else d for d in text.split(",") if d) for name, text in _pairs(shapes)}
+    given = {name: tuple(int(d) if d.isascii() and d.isdigit() else d for d in text.split(",") if d)
+             for name, text in _pairs(shapes)}
     if path.suffix == ".pt2":
         exported: Function = imported(_program(model))
         return exported
@@ -213,8 +214,8 @@ def _guarded(work: Any) -> None:
     """Errors of users as one message without a traceback."""
     try:
         work()
-    except (TilewrightError, OSError, ValueError) as error:
-        click.echo(f"error: {error}", err=True)
+    except (TilewrightError, OSError, ValueError, MemoryError) as error:
+        click.echo(f"error: {str(error) or 'there is not enough memory'}", err=True)
         sys.exit(1)
 
 

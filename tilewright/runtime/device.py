@@ -53,7 +53,7 @@ def device(name: str | int | Device, index: int = 0) -> Device:
     else:
         words = name.split()
         kind, _, number = (words[0] if words else "").partition(":")
-        index = int(number) if number.isdigit() else index
+        index = int(number) if number.isascii() and number.isdigit() else index
     kind = "cpu" if kind in _SAME_AS_CPU else "cuda" if kind in _SAME_AS_CUDA else kind
     if kind not in _TYPES:
         raise TargetError(f"{name!r} is not a device", f"the devices are {', '.join(_TYPES)}, e.g. cpu(0)")

@@ -88,7 +88,7 @@ def _machine(target: Target) -> list[str]:
 
 @functools.cache
 def _is_gcc(compiler: str) -> bool:
-    done = subprocess.run([*compiler.split(), "--version"], capture_output=True, text=True)
+    done = subprocess.run([*compiler.split(), "--version"], capture_output=True, text=True, errors="replace")
     return "clang" not in done.stdout and "zig" not in done.stdout
 
 
@@ -99,5 +99,5 @@ def version() -> str:
         command = linker(resolve_target("c").triple)
     except CodegenError:
         return "none"
-    done = subprocess.run([*command, "--version"], capture_output=True, text=True)
+    done = subprocess.run([*command, "--version"], capture_output=True, text=True, errors="replace")
     return hashlib.sha256(done.stdout.encode()).hexdigest()[:16]
