@@ -14,7 +14,8 @@ from tilewright.support.errors import ArgumentError, described, flag
 
 def register_func(name: str | Callable[..., Any], f: Callable[..., Any] | None = None,
                   override: bool = False) -> Any:
-    """Enter f in the table under `name`; without f, a decorator. Tensor arguments reach it as `Tensor`.
+    """Enter f in the table under `name`; without f, a decorator. Tensor arguments reach it as `Tensor`: those that a
+    kernel passes are views of its memory and end with the call, `t.numpy()` is a copy to keep.
 
     What f raises leaves a kernel that calls f as it is, with its type.
     Raises ArgumentError when the name is taken and `override` is not set.
