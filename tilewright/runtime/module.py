@@ -372,6 +372,12 @@ def _fresh(path: Path) -> Path:
         return path
     if (path, state) not in _copies:
         folder = Path(tempfile.mkdtemp(prefix="tilewright-"))
-        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        atexit.register(_remove, folder, os.getpid())
         _copies[path, state] = Path(shutil.copyfile(path, folder / f"library{path.suffix}"))
     return _copies[path, state]
+
+
+def _remove(folder: Path, owner: int) -> None:
+    """Remove the folder, unless this is a fork of the process that made it."""
+    if os.getpid() == owner:
+        shutil.rmtree(folder, ignore_errors=True)
