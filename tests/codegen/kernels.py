@@ -54,6 +54,9 @@ define weak void @tw_free(ptr %p) {
   call void @free(ptr %p)
   ret void
 }
+define weak ptr @tw_fault(ptr %own) {
+  ret ptr %own
+}
 define weak i32 @tw_run(ptr %a, i32 %n, ptr %r, ptr %s, ptr %run, ptr %f, i64 %slots, i32 %result) {
   ret i32 1
 }

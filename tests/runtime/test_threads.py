@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 import runtime_kernels as kernels
 
+import tilewright as tw
+from tilewright import te
 from tilewright.runtime import get_num_threads, set_num_threads
 from tilewright.runtime.machine import available_cpus, group_cpus
 from tilewright.support import config
@@ -328,3 +330,35 @@ def test_interrupting_a_program_that_runs_kernels():
     finally:
         process.kill()
     assert process.returncode == 0
+
+
+@pytest.mark.parametrize(("target", "parallel"), [("llvm", False), ("llvm", True), ("c", True)])
+def test_what_fails_in_a_call_fails_that_call_alone(target, parallel):
+    n = 200_000
+    T, at = te.placeholder((4,), name="T"), te.placeholder((n,), "int32", name="at")
+    C = te.compute((n,), lambda i: T[at[i]], name="C")
+    s = te.create_schedule(C.op)
+    if parallel:
+        s[C].parallel(C.op.axis[0])
+    gather = tw.build(s, [T, at, C], target, name="gather")["gather"]
+    set_num_threads(2)
+    good, bad = np.zeros(n, "int32"), np.zeros(n, "int32")
+    bad[-1 if parallel else 0] = 4                        # of the part of another thread
+    outcomes, both = {False: set(), True: set()}, threading.Barrier(2)
+
+    def work(indices):
+        out = np.empty(n, "float32")
+        for _ in range(150):
+            both.wait()
+            try:
+                gather(np.ones(4, "float32"), indices, out)
+                outcomes[indices is bad].add("returned")
+            except CallError as error:
+                outcomes[indices is bad].add(str(error).partition(",")[0])
+
+    workers = [threading.Thread(target=work, args=(x,)) for x in (good, bad)]
+    for w in workers:
+        w.start()
+    for w in workers:
+        w.join(timeout=60)
+    assert outcomes == {False: {"returned"}, True: {"gather: the index at[i] of T"}}

@@ -32,7 +32,7 @@ from tilewright.support.errors import ArgumentError, CodegenError, LoadError, de
 LIBRARY_SUFFIXES = (".so", ".dylib")
 INFO_SYMBOL = "__tilewright_module"
 _BEGIN, _END = b"TILEWRIGHT-MODULE:", b":END-TILEWRIGHT"
-_VERSION = 3                              # of the description: 3 has images for devices
+_VERSION = 4                              # of the description: 3 has images for devices, 4 faults of calls
 _OBJECT, _LIBRARY = "object", "library"
 _SYSTEM_COMPILERS = ("cc", "gcc", "clang")
 

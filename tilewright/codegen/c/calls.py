@@ -123,7 +123,7 @@ def print_inside(p: Printer, e: Call) -> Text:
 
 @prints(CALLS, "no_fault")
 def print_no_fault(p: Printer, e: Call) -> Text:
-    return Text(f"__atomic_load_n(&{helpers.fault_of(p.unit, p.name)}, __ATOMIC_RELAXED) == NULL", EQUALITY)
+    return Text(f"__atomic_load_n(&{helpers.fault_of(p.unit, p.name)}->message, __ATOMIC_RELAXED) == NULL", EQUALITY)
 
 
 @prints(CALLS, "some")
@@ -204,7 +204,7 @@ def print_assert(p: Printer, e: Call) -> Text:
     """Leaves the message of the first one that fails for the packed entry, which raises it, and returns."""
     text = f"{p.name}: {failure(e.args[1], readable(e.args[0]))}"
     with p.block(f"if (!{p.at(e.args[0], UNARY)})"):
-        p.line(f"{helpers.record(p.unit)}(&{helpers.fault_of(p.unit, p.name)}, {c_string(text)});")
+        p.line(f"{helpers.record(p.unit)}({helpers.fault_of(p.unit, p.name)}, {c_string(text)});")
         for where in reversed(p.held):
             p.line(f"tw_free({where});")
         p.line("return;")
@@ -247,7 +247,7 @@ def print_array(p: Printer, e: Call) -> Text:
 
 @prints(CALLS, "fault")
 def print_fault(p: Printer, e: Call) -> Text:
-    return Text(f"&{helpers.fault_of(p.unit, p.name)}", UNARY)
+    return Text(helpers.fault_of(p.unit, p.name))
 
 
 @prints(CALLS, "call_extern")

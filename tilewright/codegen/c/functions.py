@@ -24,7 +24,7 @@ from tilewright.tir.stmt import PrimFunc
 _ANY = """\
 typedef struct { int32_t type, padding; union { int64_t integer; double number; void *pointer; } value; } tw_any;
 int32_t tw_run(const tw_any *args, int32_t count, tw_any *ret, const void *signature,
-               void (*run)(const int64_t *slots, void *result), const char **fault, int64_t slots, int32_t result);"""
+               void (*run)(const int64_t *slots, void *result), void *fault, int64_t slots, int32_t result);"""
 
 
 def source(funcs: Sequence[PrimFunc], fma: bool = False) -> str:
@@ -69,7 +69,6 @@ def define_kernel(unit: Unit, func: PrimFunc, layout: KernelLayout, linkage: str
 def _define_packed(unit: Unit, layout: KernelLayout, result: str | None) -> None:
     """The packed entry, a call of `tw_run` in the runtime (native/packed.ll), and the function that this calls: it
     unpacks the slots and calls the kernel. result: the dtype of what the kernel returns; None: nothing.
-    Where the kernel may leave a message, `NAME__take_fault` gives it to those that call the kernel itself.
     """
     name, table = layout.name, encode(layout.signature)
     raw = ", ".join(map(str, table))
@@ -84,16 +83,9 @@ def _define_packed(unit: Unit, layout: KernelLayout, result: str | None) -> None
     fault = "NULL"
     if unit.has_data(f"{name}__fault"):
         fault = f"&{name}__fault"
-        unit.define(take_fault(name))
     unit.define(f"int32_t __tvm_ffi_{name}(void *self, const tw_any *args, int32_t count, tw_any *ret) {{\n"
                 f"    return tw_run(args, count, ret, {signature}, {name}__run, {fault}, "
                 f"{max(1, layout.signature.num_slots)}, {result_code(result)});\n}}")
-
-
-def take_fault(name: str, linkage: str = "") -> str:
-    """`NAME__take_fault`: the message that the kernel NAME has left, which it has no more then."""
-    return (f"{linkage}const char *{name}__take_fault(void) {{\n"
-            f"    return __atomic_exchange_n(&{name}__fault, NULL, __ATOMIC_RELAXED);\n}}")
 
 
 def _scalar(p: Printer, dtype: str, slot: int) -> str:

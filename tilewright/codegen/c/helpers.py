@@ -126,31 +126,37 @@ def _bits(element: str) -> int:
     return {"float": 32, "double": 64}.get(element) or int(element.strip("uint_"))
 
 
+def own_fault(unit: Unit, function: str) -> str:
+    """The place for the message of a function that is called without one."""
+    unit.declare("tw_fault", f"typedef struct {{ const char *message; char text[{FAULT_BYTES}]; }} tw_message;\n"
+                 "tw_message *tw_fault(tw_message *own) __attribute__((const));")
+    return unit.data(f"{function}__fault", f"static tw_message {function}__fault;")
+
+
 def fault_of(unit: Unit, function: str) -> str:
-    """The pointer to the message of the first fault of a function: null where there is none."""
-    name = f"{function}__fault"
-    return unit.data(name, f"static const char *{name};")
+    """The place for the message of the first fault of a call (native/fault.ll)."""
+    return f"tw_fault(&{own_fault(unit, function)})"
 
 
 def record(unit: Unit) -> str:
     """(fault, text): leave a message, unless there is one already."""
     return unit.helper("record_fault", lambda: """\
-static bool record_fault(const char **fault, const char *text) {
+static bool record_fault(tw_message *fault, const char *text) {
     const char *none = NULL;
-    return __atomic_compare_exchange_n(fault, &none, text, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+    return __atomic_compare_exchange_n(&fault->message, &none, text, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }""")
 
 
 def inside(unit: Unit, function: str) -> str:
     """(index, extent, form): whether 0 <= index < extent; a message with both is left where it is not."""
-    text = unit.data(f"{function}__fault_text", f"static char {function}__fault_text[{FAULT_BYTES}];")
     fault, name = fault_of(unit, function), f"{function}__inside"
     record(unit)
     return unit.helper(name, lambda: f"""\
 static bool {name}(int64_t index, int64_t extent, const char *form) {{
     if (__builtin_expect((uint64_t)index < (uint64_t)extent, 1)) return true;
-    if (record_fault(&{fault}, {text}))
-        snprintf({text}, sizeof {text}, form, (long long)index, (long long)extent);
+    tw_message *fault = {fault};
+    if (record_fault(fault, fault->text))
+        snprintf(fault->text, sizeof fault->text, form, (long long)index, (long long)extent);
     return false;
 }}""")
 

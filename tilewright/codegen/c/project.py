@@ -4,8 +4,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tilewright.codegen.c.compile import GCC_FLAGS
-from tilewright.codegen.c.functions import define_kernel, take_fault
-from tilewright.codegen.c.helpers import fault_of
+from tilewright.codegen.c.functions import define_kernel
+from tilewright.codegen.c.helpers import FAULT_BYTES
 from tilewright.codegen.c.types import memory_type, value_type
 from tilewright.codegen.c.unit import Unit
 from tilewright.codegen.layout import KernelLayout, layouts
@@ -19,17 +19,19 @@ from tilewright.tir.node import walk
 from tilewright.tir.returns import result_dtype
 from tilewright.tir.stmt import PrimFunc
 
-_SUPPORT = """\
+_SUPPORT = f"""\
 #include <stdlib.h>
 #ifdef _OPENMP
 #include <omp.h>
 #endif
 
+typedef struct {{ const char *message; char text[{FAULT_BYTES}]; }} tw_message;
+static _Thread_local tw_message tw_own, *tw_call;         /* of this thread's last call; of the call it works for */
 static _Thread_local const char *tw_last_error = "";
 static int tw_threads = 0;
 
-const char *tilewright_last_error(void) { return tw_last_error; }
-void tilewright_set_num_threads(int n) { tw_threads = n; }
+const char *tilewright_last_error(void) {{ return tw_last_error; }}
+void tilewright_set_num_threads(int n) {{ tw_threads = n; }}
 
 """
 _OWN = {"tw_alloc": """\
@@ -40,17 +42,22 @@ static inline void *tw_alloc(int64_t bytes) {
 """, "tw_free": """\
 
 static inline void tw_free(void *memory) { free(memory); }
+""", "tw_fault": """\
+
+static inline tw_message *tw_fault(tw_message *own) { return tw_call != NULL ? tw_call : own; }
 """, "tw_parallel": """\
 
 /* The iterations of a parallel loop: in OpenMP's threads, where the file is compiled with -fopenmp. */
 static inline void tw_parallel(void (*part)(int64_t, int64_t, void *), void *environment, int64_t extent) {
 #ifdef _OPENMP
+    tw_message *call = tw_call;
     int most = tw_threads > 0 ? tw_threads : omp_get_max_threads();
 #pragma omp parallel num_threads(most)
     {
         int64_t n = omp_get_num_threads(), k = omp_get_thread_num();
         int64_t begin = extent / n * k + (k < extent % n ? k : extent % n);
         int64_t end = begin + extent / n + (k < extent % n);
+        tw_call = call;
         if (begin < end) part(begin, end, environment);
     }
 #else
@@ -114,12 +121,7 @@ def _kernels(funcs: Sequence[PrimFunc], fma: bool, entry: str) -> str:
     unit.declare("tilewright_last_error", _SUPPORT)
     unit.functions = {f.name: f for f in funcs}
     for func, layout in layouts(funcs).items():
-        inner = entry not in ("", func.name)
-        define_kernel(unit, func, layout, _INNER if inner else "static ")
-        if inner and unit.has_data(f"{func.name}__fault"):
-            unit.define(take_fault(func.name, _INNER))
-        elif not inner:
-            fault_of(unit, func.name)
+        define_kernel(unit, func, layout, "static " if entry in ("", func.name) else _INNER)
     return unit.source()
 
 
@@ -131,9 +133,9 @@ def _entry(name: str, layout: KernelLayout) -> str:
     scalars = [*(p.name for p in layout.signature.scalars), *layout.signature.symbols]
     arguments += [f"({value_type(v.dtype)}){parameters[s]}" for v, s in zip(layout.values, scalars)]
     return (f"{c_interface.declaration(name, layout.signature)} {{\n"
+            "    tw_own.message = NULL;\n    tw_call = &tw_own;\n"
             f"    {layout.name}__kernel({', '.join(arguments)});\n"
-            f"    const char *tw_fault = __atomic_exchange_n(&{layout.name}__fault, NULL, __ATOMIC_RELAXED);\n"
-            "    if (tw_fault == NULL) return 0;\n    tw_last_error = tw_fault;\n    return -1;\n}\n")
+            "    if (tw_own.message == NULL) return 0;\n    tw_last_error = tw_own.message;\n    return -1;\n}\n")
 
 
 def _program(file: str, names: dict[str, str], signatures: dict[str, Signature]) -> str:

@@ -156,7 +156,7 @@ def print_allocate(p: Printer, s: Allocate) -> None:
     p.line(f"{type_} *restrict {name} = tw_alloc({_bytes(p, buffer) if size is None else size});")
     wanted = f"{p.name}: there is no memory for {buffer.name}, {extents_text(buffer)} elements of {buffer.dtype}"
     with p.block(f"if ({name} == NULL)", "} else {"):
-        p.line(f"{helpers.record(p.unit)}(&{helpers.fault_of(p.unit, p.name)}, {c_string(wanted)});")
+        p.line(f"{helpers.record(p.unit)}({helpers.fault_of(p.unit, p.name)}, {c_string(wanted)});")
     p.indent += 1
     p.held.append(name)
     p.stmt(s.body)

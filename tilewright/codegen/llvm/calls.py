@@ -4,7 +4,7 @@ from __future__ import annotations
 from tilewright.codegen.llvm.builder import CHOSEN
 from tilewright.codegen.llvm.casts import convert
 from tilewright.codegen.llvm.context import CALLS, EXPRESSIONS, FunctionEmitter, emits
-from tilewright.codegen.llvm.faults import fault_global, leave_unless
+from tilewright.codegen.llvm.faults import fault_of, leave_unless
 from tilewright.codegen.llvm.formulas import elementary
 from tilewright.codegen.llvm.index import index
 from tilewright.codegen.llvm.memory import address, to_memory
@@ -196,7 +196,7 @@ def emit_array(fn: FunctionEmitter, e: Call) -> str:
 
 @emits(CALLS, "fault")
 def emit_fault(fn: FunctionEmitter, e: Call) -> str:
-    return fault_global(fn)
+    return fault_of(fn)
 
 
 @emits(CALLS, "sync")

@@ -1,11 +1,11 @@
 """Errors found while a kernel runs: an index that lies outside, an assertion that does not hold, a failed callback.
 
-A kernel returns nothing, so it leaves a message in a global of the object and goes on without the access, or returns
-where an assertion does not hold; the packed entry finds the message after the call and raises it.
+A kernel returns nothing, so it leaves a message in a place of the call (native/fault.ll) and goes on without the
+access, or returns where an assertion does not hold; who made the place finds the message there and raises it.
 """
 from __future__ import annotations
 
-from tilewright.codegen.llvm.builder import LIKELY
+from tilewright.codegen.llvm.builder import LIKELY, ModuleBuilder
 from tilewright.codegen.llvm.casts import convert
 from tilewright.codegen.llvm.context import CALLS, FunctionEmitter, emits
 from tilewright.codegen.llvm.index import index
@@ -15,21 +15,30 @@ from tilewright.tir.expr import Call, StringImm
 TEXT_BYTES = 1024            # of a message with values, the end of the text included
 
 
-def fault_global(fn: FunctionEmitter) -> str:
-    """`@NAME__fault`: null, a message, or its own address when a called function has raised already."""
-    return fn.module.global_data(f"{fn.name}__fault", "internal global ptr null, align 8")
+def own_fault(module: ModuleBuilder, name: str) -> str:
+    """`@NAME__fault`: the place for the message of a kernel that is called without one."""
+    type_ = f"{{ ptr, [{TEXT_BYTES} x i8] }}"
+    return module.global_data(f"{name}__fault", f"internal global {type_} zeroinitializer, align 8")
+
+
+def fault_of(fn: FunctionEmitter) -> str:
+    """The place of this call: in it null, a message, or its own address when a called function has raised already.
+
+    A thread has the same one from the begin of a function to its end.
+    """
+    place = fn.module.declare("tw_fault", "ptr", "ptr", "nounwind willreturn memory(none)")
+    return fn.effect(f"call ptr {place}(ptr {own_fault(fn.module, fn.name)})")
 
 
 def record_fault(fn: FunctionEmitter, message: str) -> None:
     """Leave a message for the packed entry, unless there is one already."""
-    fn.effect(f"cmpxchg ptr {fault_global(fn)}, ptr null, ptr {fn.module.c_string(message)} monotonic monotonic, "
-              "align 8")
+    fn.effect(f"cmpxchg ptr {fault_of(fn)}, ptr null, ptr {fn.module.c_string(message)} monotonic monotonic, align 8")
 
 
 @emits(CALLS, "no_fault")
 def emit_no_fault(fn: FunctionEmitter, e: Call) -> str:
     """Whether no fault is recorded yet."""
-    found = fn.effect(f"load atomic ptr, ptr {fault_global(fn)} monotonic, align 8")
+    found = fn.effect(f"load atomic ptr, ptr {fault_of(fn)} monotonic, align 8")
     return fn.value(f"icmp eq ptr {found}, null")
 
 
@@ -85,13 +94,15 @@ def _branch_unless(fn: FunctionEmitter, ok: str) -> tuple[str, str]:
 def _outside(fn: FunctionEmitter) -> str:
     """The function that leaves a message with an index and an extent, unless there is a message already."""
     symbol = fn.module.declare("snprintf", "i32", "ptr, i64, ptr, ...")
-    text = fn.module.global_data(f"{fn.name}__fault_text", f"internal global [{TEXT_BYTES} x i8] zeroinitializer")
+    place = fn.module.declare("tw_fault", "ptr", "ptr", "nounwind willreturn memory(none)")
     return f"""define internal void @{fn.name}__outside(ptr %form, i64 %index, i64 %extent) #4 {{
-  %pair = cmpxchg ptr {fault_global(fn)}, ptr null, ptr {text} monotonic monotonic, align 8
+  %fault = call ptr {place}(ptr {own_fault(fn.module, fn.name)})
+  %text = getelementptr i8, ptr %fault, i64 8
+  %pair = cmpxchg ptr %fault, ptr null, ptr %text monotonic monotonic, align 8
   %first = extractvalue {{ ptr, i1 }} %pair, 1
   br i1 %first, label %describe, label %done
 describe:
-  %n = call i32 (ptr, i64, ptr, ...) {symbol}(ptr {text}, i64 {TEXT_BYTES}, ptr %form, i64 %index, i64 %extent)
+  %n = call i32 (ptr, i64, ptr, ...) {symbol}(ptr %text, i64 {TEXT_BYTES}, ptr %form, i64 %index, i64 %extent)
   br label %done
 done:
   ret void

@@ -11,7 +11,6 @@ from tilewright.runtime.signature_table import encode
 def define_packed(module: ModuleBuilder, layout: KernelLayout, result: str | None) -> None:
     """Adds the entry, a call of `tw_run` in the runtime (native/packed.ll), and `NAME__run`, which that calls: it
     unpacks the slots and calls the kernel. result: the dtype of what the kernel returns; None: nothing.
-    Where the kernel may leave a message, `NAME__take_fault` gives it to those that call the kernel itself.
     """
     name, table = layout.name, encode(layout.signature)
     signature = module.global_data(
@@ -31,8 +30,6 @@ def define_packed(module: ModuleBuilder, layout: KernelLayout, result: str | Non
     fault = "null"
     if module.has_global(f"{name}__fault"):
         fault = f"@{name}__fault"
-        module.define(f"{name}__take_fault", f"define ptr @{name}__take_fault() #0 {{\n"
-                      f"  %text = atomicrmw xchg ptr {fault}, ptr null monotonic, align 8\n  ret ptr %text\n}}")
     module.define(
         f"__tvm_ffi_{name}",
         f"define i32 @__tvm_ffi_{name}(ptr %self, ptr %args, i32 %n, ptr %ret) #0 {{\n"

@@ -4,63 +4,42 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import itertools
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import NoReturn
 
 from tilewright import driver
 from tilewright.driver import Target
 from tilewright.graph.ir.callees import Native
 from tilewright.graph.plan.plan import Plan, Step
-from tilewright.runtime import elf
-from tilewright.runtime.loader import Library, load_objects
+from tilewright.runtime.loader import Library, load_objects, support_address
 from tilewright.support.errors import CallError
 from tilewright.tir import Buffer, Call, Cast, Evaluate, IntImm, PrimFunc, StringImm, Var, seq
 from tilewright.tir.printer import show
 
-Part = Callable[[int, int], None] | list[Step]
+FAULT_BYTES = 8 + 1024            # of a place in which kernels leave a message: its address, and room for a text
 
 
 class Code:
-    """Code of a plan, for one run at a time where kernels may leave messages: these lie beside the code.
+    """Code of a plan, which any number of runs share.
 
-    parts: in the order of a run, native functions of the addresses of two tables, and steps that Python runs.
+    parts: in the order of a run, addresses of native functions of two tables, and steps that Python runs.
     """
 
     def __init__(self, plan: Plan, target: Target, objects: Mapping[str, bytes], variables: Sequence[Var]) -> None:
         segments = [list(steps) for _, steps in itertools.groupby(plan.steps, lambda s: isinstance(s.callee, Native))]
         natives = [native_steps(plan, s, variables) if isinstance(s[0].callee, Native) else None for s in segments]
         codes = [driver.compile_flat(f, target) for f in natives if f is not None]
-        self._data = [*dict.fromkeys([*objects.values(), *codes])]
-        self._names = [s if f is None else f.name for f, s in zip(natives, segments)]
-        self._failing = {name: _described(plan, name) for name, data in objects.items()
-                         if f"{name}__take_fault" in elf.symbols(data)[0]}
-        self._load()
+        self.library: Library = load_objects([*dict.fromkeys([*objects.values(), *codes])])
+        self.parts: list[int | list[Step]] = [s if f is None else self.library.address(f"{f.name}__kernel")
+                                              for f, s in zip(natives, segments)]
+        # run(part, table, sizes, place): the native function, whose kernels leave a message in the place
+        self.run = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 4)(support_address("tw_guard"))
 
-    def _load(self) -> None:
-        self.library: Library = load_objects(self._data)
-        self.parts: list[Part] = [_entry(self.library, s) if isinstance(s, str) else s for s in self._names]
-        self._faults = [_fault(self.library, name) for name in self._failing]
 
-    def another(self) -> Code:
-        """Code for a run beside those of this one."""
-        if not self._failing:
-            return self
-        made = object.__new__(Code)
-        made._data, made._names, made._failing = self._data, self._names, self._failing
-        made._load()
-        return made
-
-    def forget_faults(self) -> None:
-        """Drop the messages of a run that ended in an error before they were read."""
-        for take in self._faults:
-            take()
-
-    def check_faults(self) -> None:
-        """Raise CallError for the first message that a kernel has left."""
-        texts = [(text, where) for take, where in zip(self._faults, self._failing.values()) if (text := take())]
-        if texts:
-            text, where = texts[0]
-            raise CallError(ctypes.string_at(text).decode(errors="replace"), where)
+def raise_fault(plan: Plan, message: bytes) -> NoReturn:
+    """Raise CallError for the message that a kernel has left."""
+    text = message.decode(errors="replace")
+    raise CallError(text, _described(plan, text.partition(": ")[0]))
 
 
 def native_steps(plan: Plan, steps: Sequence[Step], variables: Sequence[Var]) -> PrimFunc:
@@ -89,12 +68,4 @@ def _described(plan: Plan, kernel: str) -> str:
             whole = s.callee.definition is not None and len(s.callee.definition.params) == len(s.slots) + len(s.sizes)
             inputs = [f"in{k} is {names[slot]}" for k, slot in enumerate(s.slots) if slot in names and whole]
             out.append(", ".join([f"{operators} of {s.source}" if s.source else operators, *inputs]))
-    return f"the kernel is {' or '.join(dict.fromkeys(out))}"
-
-
-def _entry(library: Library, name: str) -> Any:
-    return ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(library.address(f"{name}__kernel"))
-
-
-def _fault(library: Library, name: str) -> Any:
-    return ctypes.CFUNCTYPE(ctypes.c_void_p)(library.address(f"{name}__take_fault"))
+    return f"the kernel is {' or '.join(dict.fromkeys(out))}" if out else ""

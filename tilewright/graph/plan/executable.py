@@ -16,13 +16,12 @@ from tilewright.graph.ir.types import TensorType, extents
 from tilewright.graph.memory import MemoryPlan
 from tilewright.graph.plan.arguments import arguments as tensors_of
 from tilewright.graph.plan.arguments import in_order
-from tilewright.graph.plan.code import Code
+from tilewright.graph.plan.code import FAULT_BYTES, Code, raise_fault
 from tilewright.graph.plan.counted import handed_out
 from tilewright.graph.plan.export import module_of
 from tilewright.graph.plan.plan import ARENA, CONSTANT, HELD, Plan, Step, bound
 from tilewright.runtime import Module, Tensor
 from tilewright.runtime.dtypes import numpy_dtype
-from tilewright.runtime.loader import support_address
 from tilewright.runtime.tensor import as_numpy
 from tilewright.support.errors import GraphError
 from tilewright.support.locks import ForkSafeLock
@@ -50,9 +49,7 @@ class Executable(Viewed):
             raise GraphError(f"{plan.name}: nothing runs {other!r}")
         self.code = Code(plan, target, objects, self.variables)
         self._constants = [runtime.view(a) for a in plan.constants]
-        self._refused = ctypes.c_int64.from_address(support_address("tw_refused"))
         self._free: list[Instance] = []
-        self._made = 0
         self._lock = ForkSafeLock()
 
     def __call__(self, /, *arguments: Any, **named: Any) -> Any:
@@ -68,17 +65,12 @@ class Executable(Viewed):
     def run(self, tensors: Sequence[Tensor]) -> list[Tensor]:
         """The results for arguments that are such tensors as the parameters want."""
         with self._lock:
-            instance = self._free.pop() if self._free else self._instance()
+            instance = self._free.pop() if self._free else Instance(self)
         try:
             return instance.run(tensors)
         finally:
             with self._lock:
                 self._free.append(instance)
-
-    def _instance(self) -> Instance:
-        """One more, for a run beside those of the others."""
-        self._made += 1
-        return Instance(self, self.code if self._made == 1 else self.code.another())
 
     def calls(self, *arguments: Any) -> list[Callable[[], None]]:
         """One function for each kernel, in the order of a run, that calls it alone: to see how long it takes.
@@ -90,7 +82,7 @@ class Executable(Viewed):
             raise GraphError(f"{self.plan.name} calls Python between its kernels", "look at its functions alone")
         zeros = [] if self.plan.sizes else [np.zeros(extents(t.shape, {}), numpy_dtype(t.dtype))
                                             for _, t in self.plan.params]
-        tensors, instance = self.tensors(arguments or zeros), Instance(self, self.code.another())
+        tensors, instance = self.tensors(arguments or zeros), Instance(self)
         return instance.calls(tensors, instance.bind(tensors))
 
     def tensors(self, arguments: Sequence[Any]) -> list[Tensor]:
@@ -163,14 +155,17 @@ class Executable(Viewed):
 class Instance:
     """A table of addresses and an arena: one run at a time."""
 
-    def __init__(self, owner: Executable, code: Code) -> None:
-        self.owner, self.plan, self.code = owner, owner.plan, code
+    def __init__(self, owner: Executable) -> None:
+        self.owner, self.plan, self.code = owner, owner.plan, owner.code
         self.table = (ctypes.c_uint64 * max(len(self.plan.slots), 1))()
         self.sizes = (ctypes.c_int64 * max(len(owner.variables), 1))()
         self.frames: OrderedDict[tuple[int, ...], _Frame] = OrderedDict()
         self.arena: Tensor = runtime.empty((0,), "uint8")
         self.current: tuple[int, ...] | None = None
         self.held: dict[int, Tensor] = {}
+        place = ctypes.create_string_buffer(FAULT_BYTES)
+        self.message = ctypes.c_char_p.from_buffer(place)       # of the run, where its kernels have left one
+        self.places = tuple(map(ctypes.addressof, (self.table, self.sizes, place)))
         for k, s in enumerate(self.plan.slots):
             if s.kind in (CONSTANT, HELD):
                 self.table[k] = self.fixed(s.kind)[s.data].data_ptr
@@ -239,14 +234,12 @@ class Instance:
         self.current = values
 
     def _steps(self, arguments: Sequence[Tensor], results: Sequence[Tensor]) -> None:
-        refused = self.owner._refused
-        refused.value = 0
-        self.code.forget_faults()
-        table, sizes = ctypes.addressof(self.table), ctypes.addressof(self.sizes)
+        self.message.value = None
+        run, places = self.code.run, self.places
         try:
             for part in self.code.parts:
                 if not isinstance(part, list):
-                    part(table, sizes)
+                    run(part, *places)
                     continue
                 self.held = {s: a for s, a in zip(self.plan.param_slots, arguments) if s is not None}
                 self.held.update((slot, r) for (slot, _), r in zip(self.plan.results, results))
@@ -254,9 +247,8 @@ class Instance:
                     self._host(step)
         finally:
             self.held = {}
-        if refused.value:
-            raise GraphError(f"run: there is no memory for a workspace of {refused.value % 2**64} bytes")
-        self.code.check_faults()
+        if (message := self.message.value) is not None:
+            raise_fault(self.plan, message)
 
     def _host(self, step: Step) -> None:
         """Run a step that calls Python."""

@@ -20,7 +20,7 @@ from tilewright.graph.memory import ALIGNMENT, aligned
 from tilewright.graph.plan.counted import names_of_results
 from tilewright.graph.plan.parts import address, nbytes_of, region_statement
 from tilewright.graph.plan.plan import ARENA, CONSTANT, PARAMETER, RESULT, Plan, Step
-from tilewright.runtime import Module, elf, export, llvm
+from tilewright.runtime import Module, export, llvm
 from tilewright.runtime.loader import Image
 from tilewright.runtime.signature_table import signatures_in
 from tilewright.support.errors import GraphError
@@ -93,10 +93,8 @@ class _Exported:
         """(the function of a plan, its object), behind those that it calls."""
         begin = sum(aligned(a.nbytes) for a in self.constants)
         self.constants += plan.constants
-        called: list[str] = []
         for kernel, data in objects.items():
             self._add_object(plan, kernel, data)
-            called.append(kernel)
         parts: dict[Step, list[str]] = {}
         for k, s in enumerate(plan.steps):
             if isinstance(s.callee, Native):
@@ -107,9 +105,7 @@ class _Exported:
             parts[s] = [f"{name}__{k}_{n}" for n in range(len(s.callee.built))]  # type: ignore[attr-defined]
             for part, built in zip(parts[s], s.callee.built):  # type: ignore[attr-defined]
                 self.add(built.plan, built.objects, part)
-            called += parts[s]
-        may_fail = [k for k in called if f"{k}__take_fault" in elf.symbols(self.objects[k])[0]]
-        function = _Writer(plan, name, may_fail, f"{self.symbol}__constant", begin, parts).function()
+        function = _Writer(plan, name, f"{self.symbol}__constant", begin, parts).function()
         self.functions.append(function)
         self._add_object(plan, name, driver.compile_flat(function, self.target))
         return function, self.objects[name]
@@ -134,11 +130,10 @@ def _require_region(plan: Plan, step: Step) -> None:
 class _Writer:
     """Writes the function that binds places to slots and calls the kernels."""
 
-    def __init__(self, plan: Plan, name: str, may_fail: Sequence[str], constant: str, begin: int,
-                 parts: Mapping[Step, Sequence[str]]) -> None:
-        """may_fail: the functions that keep a fault; constant: the function that gives the address of constants, of
-        which those of the plan begin there; parts: the functions of choices and loops."""
-        self.plan, self.name, self.may_fail, self.constant, self.parts = plan, name, may_fail, constant, parts
+    def __init__(self, plan: Plan, name: str, constant: str, begin: int, parts: Mapping[Step, Sequence[str]]) -> None:
+        """constant: the function that gives the address of constants, of which those of the plan begin there; parts:
+        the functions of choices and loops."""
+        self.plan, self.name, self.constant, self.parts = plan, name, constant, parts
         names = names_of_results(len(plan.results), plan.counted)
         supply = NameSupply(names)
         self.inputs = [_buffer(supply.fresh(identifier(n)), t) for n, t in plan.params]
@@ -165,7 +160,7 @@ class _Writer:
     def _body(self) -> Stmt:
         calls: list[Stmt] = [assertion(c.holds, c.text) for c in self.plan.conditions]
         calls += [self._call(s) for s in self.plan.steps]
-        calls += [assertion(self._no_fault(k), f"{k}: an index lies outside of its tensor") for k in self.may_fail]
+        calls.append(assertion(Call("no_fault", (), "bool")))            # kernels leave their messages to this call
         if not self.places:
             return seq(calls)
         if self.fixed:
@@ -228,9 +223,6 @@ class _Writer:
         if self.memory is not None:
             return address(self.arena, IntImm(self.memory.offset[slot], "int64"))
         return address(self.arena, self._offset(slot))
-
-    def _no_fault(self, kernel: str) -> Expr:
-        return binary("eq", Call("call_extern", (_text(f"{kernel}__take_fault"),), "uint64"), IntImm(0, "uint64"))
 
 
 def _buffer(name: str, t: TensorType) -> Buffer:

@@ -10,9 +10,10 @@ from tilewright.runtime import llvm
 from tilewright.support.errors import TargetError
 
 EXPORTS = ("tw_check_args", "tw_parallel", "tw_set_num_threads", "tw_num_threads", "tw_alloc", "tw_free",
-           "tw_report", "tw_run", "tw_call_packed", "tw_call_packed_pointer")
-_FILES = ("check.ll", "overlap.ll", "scalar.ll", "refuse.ll", "pool.ll", "registry.ll", "alloc.ll", "packed.ll")
-_OWN_FILES = ("timing.ll", "ending.ll", "report.ll", "recover.ll")      # not of exported libraries
+           "tw_report", "tw_run", "tw_fault", "tw_call_packed", "tw_call_packed_pointer")
+_FILES = ("check.ll", "overlap.ll", "scalar.ll", "refuse.ll", "fault.ll", "pool.ll", "registry.ll", "alloc.ll",
+          "packed.ll")
+_OWN_FILES = ("timing.ll", "ending.ll", "report.ll", "recover.ll", "guard.ll")      # not of exported libraries
 _EXPORTED_FILES = ("standalone.ll",)                       # of these alone
 _LITERAL = re.compile(r'\$"((?:[^"\\]|\\.)*)"')
 _FIELD = re.compile(r"(?m)^  (%[\w.]+) = field (\w+), (%\w+) (%[\w.]+), (\d+)")

@@ -1,11 +1,10 @@
-; Workspace memory of kernels: tw_alloc(bytes) -> 64-aligned address, or null and the bytes in tw_refused; tw_free(address).
+; Workspace memory of kernels: tw_alloc(bytes) -> 64-aligned address, or null; tw_free(address).
 ;
 ; Freed blocks wait for the next call in a few cells per size class (a class is a power of two), each taken and
 ; filled by one atomic exchange: no lock that a fork could leave taken, no per-thread state that an unloaded
 ; library would leave behind. A header of 64 bytes in front of a block holds its class. At most 1 GiB waits.
 
 @tw_cells = internal global [48 x [4 x ptr]] zeroinitializer, align 64
-@tw_refused = $VARIABLE global i64 0, align 8             ; bytes of the last request that could not be served
 @tw_waiting = internal global i64 0, align 64
 
 define $LINKAGE ptr @tw_alloc(i64 %bytes) nounwind {
@@ -49,7 +48,6 @@ header:
   %user = getelementptr i8, ptr %base, i64 64
   ret ptr %user
 exhausted:
-  store atomic i64 %bytes, ptr @tw_refused monotonic, align 8
   ret ptr null
 }
 

@@ -1,29 +1,44 @@
 ; Packed functions: how kernels are called as such, and how kernels call others.
 
 ; Runs a kernel for a packed call: 0 with the result in *ret, or -1 after tw_report of an error. The arguments are checked
-; by the signature; %run gets their slots and 64 bits for the result, and may leave a message in *fault (null: it cannot),
-; or %fault itself where an error is raised already. %result is the type index of the result; 4 for a uint64, which comes
+; by the signature; %run gets their slots and 64 bits for the result. Where %fault, a place of the kernel's, is not null it
+; may leave a message in tw_fault(%fault), or that address itself where an error is raised already. %result is the type index of the result; 4 for a uint64, which comes
 ; as a pointer where it is large.
 define $LINKAGE i32 @tw_run(ptr %args, i32 %n, ptr %ret, ptr %signature, ptr %run, ptr %fault, i64 %slots, i32 %result) nounwind {
 entry:
   %bits = alloca i64, align 8
+  %own = alloca %fault, align 8
   %values = alloca i64, i64 %slots, align 8
   store i64 0, ptr %bits, align 8
   %bad = call i32 @tw_check_args(ptr %args, i32 %n, ptr %signature, ptr %values)
   %ok = icmp eq i32 %bad, 0
   br i1 %ok, label %go, label %failed
 go:
-  call void %run(ptr %values, ptr %bits)
   %may.fail = icmp ne ptr %fault, null
-  br i1 %may.fail, label %look, label %done
-look:
-  %text = atomicrmw xchg ptr %fault, ptr null monotonic, align 8
+  br i1 %may.fail, label %guarded, label %plain
+plain:
+  call void %run(ptr %values, ptr %bits)
+  br label %done
+guarded:
+  store ptr null, ptr %own, align 8
+  %before = call ptr @tw_change_place(ptr %own)
+  %place = call ptr @tw_fault(ptr %fault)
+  call void %run(ptr %values, ptr %bits)
+  %after = call ptr @tw_change_place(ptr %before)
+  %text = atomicrmw xchg ptr %place, ptr null monotonic, align 8
   %clean = icmp eq ptr %text, null
   br i1 %clean, label %done, label %faulted
 faulted:
-  %raised = icmp eq ptr %text, %fault
+  %raised = icmp eq ptr %text, %place
   br i1 %raised, label %failed, label %report
 report:
+  %room = getelementptr i8, ptr %place, i64 8
+  %written = icmp eq ptr %text, %room
+  br i1 %written, label %whole, label %raise
+whole:
+  call void @tw_end_whole(ptr %text, i64 1024)
+  br label %raise
+raise:
   call void @tw_report(ptr $"tilewright.CallError", ptr %text)
   br label %failed
 failed:
@@ -140,7 +155,9 @@ put:
 call:
   store { i32, i32, i64 } zeroinitializer, ptr %result, align 8
   %count.32 = trunc i64 %count to i32
+  %place = call ptr @tw_change_place(ptr null)           ; kernels that are called in there have their own
   %status = call i32 @TVMFFIFunctionCall(ptr %function, ptr %args, i32 %count.32, ptr %result)
+  %nowhere = call ptr @tw_change_place(ptr %place)
   %d = call i32 @TVMFFIObjectDecRef(ptr %function)
   br label %release
 release:

@@ -1,13 +1,39 @@
 ; One pool per process: the first library that needs one publishes the table of its functions as the tvm-ffi global
 ; function "tilewright.threads.v1", the others call through it.
 
+%task = type { ptr, ptr, ptr }                           ; of a parallel loop: function, its env, the place of the caller's message
+
 @tw_impl = internal global ptr null, align 8
 @tw_table = internal constant [3 x ptr] [ptr @tw_pool_parallel, ptr @tw_pool_set, ptr @tw_pool_get], align 8
 
 define $LINKAGE void @tw_parallel(ptr %fn, ptr %env, i64 %count) nounwind {
+entry:
   %table = call ptr @tw_threads()
   %parallel = load ptr, ptr %table, align 8
+  %place = call ptr @tw_place()
+  %none = icmp eq ptr %place, null
+  br i1 %none, label %plain, label %carry
+plain:
   tail call void %parallel(ptr %fn, ptr %env, i64 %count)
+  ret void
+carry:                                                   ; what fails in another thread fails this call
+  %task = alloca %task, align 8
+  %env.at = getelementptr %task, ptr %task, i64 0, i32 1
+  %place.at = getelementptr %task, ptr %task, i64 0, i32 2
+  store ptr %fn, ptr %task, align 8
+  store ptr %env, ptr %env.at, align 8
+  store ptr %place, ptr %place.at, align 8
+  call void %parallel(ptr @tw_part, ptr %task, i64 %count)
+  ret void
+}
+
+define internal void @tw_part(i64 %begin, i64 %end, ptr %task) nounwind {
+  %fn = field ptr, %task %task, 0
+  %env = field ptr, %task %task, 1
+  %place = field ptr, %task %task, 2
+  %before = call ptr @tw_change_place(ptr %place)
+  call void %fn(i64 %begin, i64 %end, ptr %env)
+  %after = call ptr @tw_change_place(ptr %before)
   ret void
 }
 

@@ -7,27 +7,10 @@
 ; write to what the first one's function returns. (A key, since LLVM's JIT, which loads objects, has no thread_local.)
 define weak ptr @tilewright_last_error() noinline optnone nounwind {
 entry:
-  %out = alloca i64, align 8
-  %known = load atomic i64, ptr @tw_error_key acquire, align 8
-  %none = icmp eq i64 %known, 0
-  br i1 %none, label %make, label %look
-make:
-  store i64 0, ptr %out, align 8
-  %failed = call i32 @pthread_key_create(ptr %out, ptr @free)
-  %bad = icmp ne i32 %failed, 0
-  br i1 %bad, label %nothing, label %publish
-publish:
-  %new = load i64, ptr %out, align 8
-  %new.up = add i64 %new, 1
-  %pair = cmpxchg ptr @tw_error_key, i64 0, i64 %new.up acq_rel acquire, align 8
-  %first = extractvalue { i64, i1 } %pair, 1
-  br i1 %first, label %look, label %late
-late:
-  %d = call i32 @pthread_key_delete(i64 %new)
-  %other = extractvalue { i64, i1 } %pair, 0
-  br label %look
+  %up = call i64 @tw_key(ptr @tw_error_key, ptr @free)
+  %none = icmp eq i64 %up, 0
+  br i1 %none, label %nothing, label %look
 look:
-  %up = phi i64 [ %known, %entry ], [ %new.up, %publish ], [ %other, %late ]
   %key = sub i64 %up, 1
   %text = call ptr @pthread_getspecific(i64 %key)
   %fresh = icmp eq ptr %text, null
@@ -73,8 +56,4 @@ define weak hidden i32 @tw_refuse_negative(ptr %function, ptr %extent, i64 %valu
 }
 
 declare extern_weak void @TVMFFIErrorSetRaisedFromCStr(ptr, ptr)
-declare i32 @pthread_key_create(ptr, ptr)
-declare i32 @pthread_key_delete(i64)
-declare ptr @pthread_getspecific(i64)
-declare i32 @pthread_setspecific(i64, ptr)
 declare ptr @calloc(i64, i64)
