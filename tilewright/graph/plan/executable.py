@@ -165,7 +165,7 @@ class Instance:
         self.held: dict[int, Tensor] = {}
         place = ctypes.create_string_buffer(FAULT_BYTES)
         self.message = ctypes.c_char_p.from_buffer(place)       # of the run, where its kernels have left one
-        self.places = tuple(map(ctypes.addressof, (self.table, self.sizes, place)))
+        self.places = tuple(ctypes.addressof(p) for p in (self.table, self.sizes, place))
         for k, s in enumerate(self.plan.slots):
             if s.kind in (CONSTANT, HELD):
                 self.table[k] = self.fixed(s.kind)[s.data].data_ptr
