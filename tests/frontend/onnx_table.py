@@ -17,7 +17,8 @@ or a `ModelProto`; `tilewright.graph.compile.build_function(function)` compiles 
 `pip install 'tilewright[onnx]'`.
 
 - An extent with a name in the file is the size variable of that name, an unknown one a variable of its own: one build
-  serves every size. `shapes={"x": ("batch", 3, 224, 224)}` says otherwise.
+  serves every size. `shapes={"x": ("batch", 3, 224, 224)}` says otherwise. Sizes of different names that operators
+  need to be equal are one size, and one that has to be a number is that number: other calls are refused.
 - Small tensors of integers are followed element by element, as numbers or expressions of sizes: what computes shapes is
   computed while the model is imported. Where an input decides a shape, a branch or a number of turns, its elements are
   given: `values={"shape": array}`. The error names such inputs, in the text and as `needs`.

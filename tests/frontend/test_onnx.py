@@ -239,6 +239,31 @@ def test_shapes_are_given_for_inputs():
     assert str(from_onnx(unnamed).results[0].type) == "float32[x_0, x_1]"
 
 
+@pytest.mark.parametrize(("nodes", "shapes", "equal", "sizes"), [
+    ([node("Add", "a b", "y")], (["k", 4], ["m", 4]), {"m": "k"}, {"k": 3, "m": 3}),
+    ([node("Concat", "a c", "t", axis=0), node("Add", "t b", "y")], (["k", 4], ["m", 4]), {"m": "k + 2"},
+     {"k": 3, "m": 5}),
+    ([node("MatMul", "a b", "y")], (["k", "m"], [4, 3]), {"m": "4"}, {"k": 3, "m": 4}),
+    ([node("Squeeze", "a front", "t"), node("Add", "t b", "y")], (["k", "m"], ["o"]), {"k": "1", "o": "m"},
+     {"k": 1, "m": 4, "o": 4}),
+])
+def test_sizes_that_operators_need_to_be_equal_are_one(nodes, shapes, equal, sizes):
+    proto = model(nodes, [tensor(n, s) for n, s in zip("ab", shapes)], [tensor("y", None)],
+                  {"c": np.ones((2, 4), "float32"), "front": np.array([0])})
+    function, run = built(proto)
+    assert function.attrs["equal"] == equal
+    a, b = (RNG.standard_normal([sizes.get(d, d) for d in s]).astype("float32") for s in shapes)
+    np.testing.assert_allclose(np.asarray(run(a, b)), reference(proto, a, b)[0], rtol=1e-5)
+    with pytest.raises(CallError, match="is needed"):
+        run(a, np.ones([d + 1 for d in b.shape], "float32"))
+
+
+def test_sizes_that_nothing_makes_equal_stay_apart():
+    proto = model([node("Concat", "a b", "y", axis=0)], [tensor("a", ["k", 4]), tensor("b", ["m", 4])],
+                  [tensor("y", None)])
+    assert "equal" not in built(proto)[0].attrs
+
+
 def test_an_input_that_decides_a_shape_is_named_and_can_be_given():
     proto = model([node("Reshape", "x s", "y")], [tensor("x", [6]), tensor("s", [2], INT64)], [tensor("y", None)])
     with pytest.raises(ImportModelError, match="the shape has to be known") as found:

@@ -32,7 +32,11 @@ class ScriptError(TilewrightError):
 
 
 class TensorExpressionError(TilewrightError):
-    """A tensor expression is not well formed (wrong arity, nested reduction, dtypes that do not promote)."""
+    """A tensor expression is not well formed (wrong arity, nested reduction, dtypes that do not promote).
+
+    unequal: two extents that have to be equal, where that is what is wrong.
+    """
+    unequal: tuple[Any, Any] | None = None
 
 
 class ScheduleError(TilewrightError):

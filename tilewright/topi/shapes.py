@@ -75,7 +75,15 @@ def same_shape(a: Sequence[Any], b: Sequence[Any]) -> bool:
 
 def check_extent(op: str, what: str, found: Any, wanted: Any, hint: str = "") -> None:
     """`found`, the extent that `what` names, is `wanted`."""
-    check(same_extent(found, wanted), op, f"{what} is {found}, not {wanted}", hint)
+    if not same_extent(found, wanted):
+        raise unequal(op, found, wanted, f"{what} is {found}, not {wanted}", hint)
+
+
+def unequal(op: str, a: Any, b: Any, problem: str, hint: str = "") -> TensorExpressionError:
+    """The error for two extents that have to be equal."""
+    error = TensorExpressionError(f"{op}: {problem}", hint)
+    error.unequal = a, b
+    return error
 
 
 def product(extents: Iterable[Any]) -> Expr:
@@ -164,10 +172,12 @@ def broadcast_shapes(op: str, *shapes: Shape) -> Shape:
         dims = [s[k] for s in shapes if len(s) >= -k]
         widest = next((d for d in dims if not is_one(d)), dims[0])
         for d in dims:
-            check(is_one(d) or same_extent(d, widest), op,
-                  f"the shapes {', '.join(map(shape_text, shapes))} do not fit: {widest} and {d} in dimension {k}",
-                  "" if constant(d) is not None and constant(widest) is not None else
-                  "a symbolic extent fits the same variable and the constant 1")
+            if not is_one(d) and not same_extent(d, widest):
+                raise unequal(
+                    op, widest, d,
+                    f"the shapes {', '.join(map(shape_text, shapes))} do not fit: {widest} and {d} in dimension {k}",
+                    "" if constant(d) is not None and constant(widest) is not None else
+                    "a symbolic extent fits the same variable and the constant 1")
         out.append(widest)
     return tuple(out)
 

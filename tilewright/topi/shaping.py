@@ -33,6 +33,7 @@ from tilewright.topi.shapes import (
     replaced,
     row_major,
     same_extent,
+    unequal,
 )
 from tilewright.topi.types import common_type
 
@@ -183,8 +184,8 @@ def broadcast_to(x: Tensor, shape: Any) -> Tensor:
     out = as_shape(op, shape)
     check(len(out) >= x.ndim, op, f"the shape {shape_text(out)} has fewer dimensions than {shape_text(x.shape)}")
     for n, (own, wanted) in enumerate(zip(x.shape, out[len(out) - x.ndim:])):
-        check(is_one(own) or same_extent(own, wanted), op, f"extent {n} of {shape_text(x.shape)} does not fit "
-              f"{shape_text(out)}")
+        if not is_one(own) and not same_extent(own, wanted):
+            raise unequal(op, own, wanted, f"extent {n} of {shape_text(x.shape)} does not fit {shape_text(out)}")
     return compute(out, lambda *i: element(x, i), name=op)
 
 

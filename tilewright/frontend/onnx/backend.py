@@ -81,6 +81,7 @@ class Prepared:
             function = from_onnx(self.model, shapes={n: s for n, s in shapes.items() if n not in values},
                                  values=fixed)
             run = build_function(function) if function.results else _nothing
+            self.exact = self.exact or "equal" in function.attrs       # sizes that may differ in a run
             self.built[key] = (run, list(function.attrs["results"]), [
                 n for n in self.names if n not in values and shapes.get(n, ()) is not None])
         return self.built[key]

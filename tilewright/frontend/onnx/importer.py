@@ -35,6 +35,7 @@ class Importer:
         self.clipped: dict[str, Any] = {}                  # extents of slices -> what they are where nothing is cut off
         self.conditions: dict[str, Condition] = {}         # what is taken for granted of sizes, by its text
         self.problems: list[str] = []
+        self.unequal: list[tuple[Any, Any]] = []           # extents that would have to be equal
         self.needs: dict[str, None] = {}
         self.unreported = 0
         self.nodes = 0
@@ -173,6 +174,7 @@ class Importer:
         except ImportModelError as error:
             raise ImportModelError(f"{where}: {error}") from error
         except TilewrightError as error:
+            self.unequal += [pair for pair in [getattr(error.__cause__, "unequal", None)] if pair is not None]
             self.problem(f"{where}: {str(error).strip()}")
         except RecursionError:
             self.problem(f"{where}: expressions of sizes that are nested too deeply")
@@ -182,14 +184,14 @@ class Importer:
             self.problem(f"{where}: its inputs and attributes do not fit ({type(error).__name__}: {error})")
         return [POISON] * len(proto.output)
 
-    def mark(self) -> tuple[int, int, dict[str, None], dict[str, Condition]]:
+    def mark(self) -> tuple[int, int, int, dict[str, None], dict[str, Condition]]:
         """What `restore` brings back: the problems and the conditions so far."""
-        return len(self.problems), self.unreported, dict(self.needs), dict(self.conditions)
+        return len(self.problems), len(self.unequal), self.unreported, dict(self.needs), dict(self.conditions)
 
-    def restore(self, before: tuple[int, int, dict[str, None], dict[str, Condition]]) -> None:
+    def restore(self, before: tuple[int, int, int, dict[str, None], dict[str, Condition]]) -> None:
         """Forget the problems and the conditions since `before`, of a way that was tried."""
-        del self.problems[before[0]:]
-        self.unreported, self.needs, self.conditions = before[1:]
+        del self.problems[before[0]:], self.unequal[before[1]:]
+        self.unreported, self.needs, self.conditions = before[2:]
 
     def problem(self, text: str, needs: Sequence[Held] = ()) -> None:
         """Keep a problem for the error at the end."""

@@ -14,13 +14,14 @@ from tilewright.frontend.onnx.limits import MOST_ENDS, MOST_NODES, MOST_RANK
 from tilewright.frontend.onnx.node import Unsupported
 from tilewright.frontend.onnx.scope import Poisoned, Scope
 from tilewright.frontend.onnx.tensors import stored
-from tilewright.frontend.onnx.values import Held
+from tilewright.frontend.onnx.values import Held, replaced, solved
 from tilewright.graph.ir.builder import BlockBuilder
-from tilewright.graph.ir.types import size
+from tilewright.graph.ir.types import size, size_variables
 from tilewright.graph.ir.values import Function, Value
 from tilewright.runtime.tensor import as_numpy
 from tilewright.support.errors import ImportModelError, TilewrightError, described, nearest
 from tilewright.support.names import NameSupply, identifier
+from tilewright.tir import Var
 
 _UNSET = object()
 
@@ -39,9 +40,34 @@ def from_onnx(model: Any, *, shapes: Mapping[str, Any] | None = None,
     each of the last kind (number of the result, axis, number of the result that says how many slices count): what is
     compiled hands out what counts.
 
+    Sizes of different names that the operators of the model need to be equal are one size, and a size that has to be a
+    number is that number: a call with other extents is refused. `function.attrs["equal"]`: the names of such sizes, and
+    what they are.
+
     Raises ImportModelError for a file that is damaged or asks for what is not allowed, and for nodes that are not
     supported, all at once; its `needs` names inputs that would have to be given by `values`.
     """
+    equal: dict[Var, Any] = {}
+    while True:
+        try:
+            return _imported(model, shapes or {}, values or {}, equal)
+        except _Refused as refused:
+            more = solved(refused.unequal, refused.sizes)
+            if not more:
+                raise refused.error from None
+            equal = {**{v: replaced(e, more) for v, e in equal.items()}, **more}
+
+
+class _Refused(Exception):
+    """error: that the model cannot be imported. unequal: extents that would have to be equal; sizes: of the inputs."""
+
+    def __init__(self, error: ImportModelError, unequal: Sequence[tuple[Any, Any]], sizes: Sequence[Var]) -> None:
+        super().__init__()
+        self.error, self.unequal, self.sizes = error, unequal, sizes
+
+
+def _imported(model: Any, shapes: Mapping[str, Any], values: Mapping[str, Any], equal: Mapping[Var, Any]) -> Function:
+    """from_onnx, with numbers or other sizes for some sizes of the inputs. Raises _Refused for nodes."""
     proto, external = read_model(model)
     functions = {("" if f.domain == "ai.onnx" else f.domain, f.name): f for f in proto.functions}
     bb = BlockBuilder()
@@ -60,11 +86,11 @@ def from_onnx(model: Any, *, shapes: Mapping[str, Any] | None = None,
         raise _unsupported(missing)
     scope = Scope(versions)
     importer.initializers(graph, scope)
-    params = _Params()
-    _check_names(graph, shapes or {}, values or {})
+    params = _Params(equal)
+    _check_names(graph, shapes, values)
     for i in graph.input:
         if i.name not in scope.names:
-            scope.names[i.name] = _input(i, shapes or {}, values or {}, params)
+            scope.names[i.name] = _input(i, shapes, values, params)
         elif scope.names[i.name] is None:
             raise ImportModelError(f"the name {i.name!r} is given to two inputs")
     name = identifier(_text(graph.name)) or "main"
@@ -73,11 +99,15 @@ def from_onnx(model: Any, *, shapes: Mapping[str, Any] | None = None,
         importer.run(graph.node, scope)
         results, described_results = _results(importer, graph, scope)
         if importer.problems:
-            raise _refused(importer, params)
+            sizes = size_variables(d for v in params.values for d in v.shape)
+            raise _Refused(_refused(importer, params), importer.unequal, list(sizes))
         bb.emit_func_output(results)
-    conditions = {"conditions": tuple(importer.conditions.values())} if importer.conditions else {}
-    return bb.get()[name].replace(attrs={"results": tuple(described_results), **_counted(described_results),
-                                         **conditions})
+    attrs: dict[str, Any] = {"results": tuple(described_results), **_counted(described_results)}
+    if importer.conditions:
+        attrs["conditions"] = tuple(importer.conditions.values())
+    if equal:
+        attrs["equal"] = {v.name: str(e) for v, e in equal.items()}
+    return bb.get()[name].replace(attrs=attrs)
 
 
 def _text(name: str | bytes) -> str:
@@ -97,14 +127,16 @@ def _unsupported(missing: Mapping[str, Sequence[str]]) -> ImportModelError:
 
 
 class _Params:
-    """The parameters, and the inputs of the model that they are."""
+    """The parameters, and the inputs of the model that they are. equal: what some sizes are instead."""
 
-    def __init__(self) -> None:
+    def __init__(self, equal: Mapping[Var, Any]) -> None:
+        self.equal = equal
         self.values: list[Value] = []
         self.inputs: dict[str, str] = {}
         self._names = NameSupply()
 
     def add(self, name: str, dims: Sequence[Any], dtype: str, source: str) -> Value:
+        dims = [replaced(d, self.equal) for d in dims]
         value = BlockBuilder.param(self._names.fresh(identifier(name)), dims, dtype)
         self.values.append(value)
         self.inputs[value.name] = source

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,10 +18,10 @@ from tilewright.graph.ir.types import size_variables
 from tilewright.graph.ir.values import Value
 from tilewright.graph.passes.conditions import wide
 from tilewright.support.errors import ImportModelError
-from tilewright.tir import Expr, IntImm
+from tilewright.tir import Expr, IntImm, Var
 from tilewright.tir.arithmetic import binary
 from tilewright.tir.conversion import const, convert
-from tilewright.tir.node import walk
+from tilewright.tir.node import substitute, walk
 
 
 @dataclass(eq=False)
@@ -138,6 +138,37 @@ def holds(op: str, a: Any, b: Any, least: int = 0) -> bool | None:
     if op in ("le", "gt") and high is not None and high <= 0:
         return op == "le"
     return None
+
+
+def replaced(e: Any, table: Mapping[Var, Any]) -> Any:
+    """An extent with others for some sizes, in its simplest form."""
+    if not isinstance(e, Expr) or not table:
+        return e
+    return simple(substitute(e, {v: convert(n) for v, n in table.items()}))
+
+
+def solved(unequal: Iterable[tuple[Any, Any]], sizes: Sequence[Var]) -> dict[Var, Any]:
+    """What sizes have to be so that extents are equal: numbers, or expressions of others; of two sizes the later one
+    is the earlier one. Pairs that say this of no size of the inputs are left out."""
+    place = {v: k for k, v in enumerate(sizes)}
+    found: dict[Var, Any] = {}
+    for pair in unequal:
+        a, b = (simple(replaced(e, found)) for e in pair)
+        if isinstance(a, Var) and isinstance(b, Var) and place.get(a, -1) < place.get(b, -1):
+            a, b = b, a
+        for v, e in ((a, b), (b, a)):
+            if isinstance(v, Var) and v in place and _is_other(e, v, place):
+                found = {**{k: replaced(x, {v: e}) for k, x in found.items()}, v: e}
+                break
+    return found
+
+
+def _is_other(e: Any, v: Var, sizes: Mapping[Var, int]) -> bool:
+    """A number of at least 1, or an expression of sizes without v."""
+    if not isinstance(e, Expr):
+        return bool(e >= 1)
+    own = size_variables([e])
+    return v not in own and all(o in sizes for o in own)
 
 
 def elements(values: tuple[Any, ...], shape: tuple[int, ...], dtype: str) -> te.Tensor:

@@ -47,10 +47,13 @@ def if_(n: Node) -> Any:
             kinds.append([e.kind for e in entries])
             return made
         return region(n.importer, f"{n.label}_{name}", (), make)
+    unequal = n.importer.unequal[:]
     try:
         made = emit_choice(n.importer, n.label, n.value(0), [branch(g, k) for g, k in zip(graphs, ("then", "else"))])
     except (Unsupported, GraphError) as error:
         raise Unsupported(f"{str(error).strip()}; its condition is not known", [condition]) from None
+    finally:
+        n.importer.unequal = unequal                    # a branch may be for some sizes alone
     return tuple(Held.of(v, kind) for v, kind in zip(made, kinds[0]))
 
 
