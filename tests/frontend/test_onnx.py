@@ -77,6 +77,25 @@ def number_of_rows(nodes, constants):
     ([node("Max", "s one", "t"), node("Add", "t t", "y")], {"one": [1]}),
     ([node("Neg", "s", "t"), node("Mod", "t five", "y", fmod=1)], {"five": [5]}),
     ([node("Neg", "s", "t"), node("Mod", "t five", "y")], {"five": [5]}),
+    ([node("Less", "s five", "c"), node("Where", "c s five", "t"), node("Slice", "table zero t", "y")],
+     {"zero": [0], "five": [5], "table": np.arange(9)}),
+    ([node("Less", "s five", "c"), node("Cast", "c", "t", to=INT64), node("Not", "c", "d"),
+      node("Where", "d t five", "y")], {"five": [5]}),
+    ([node("Mod", "s four", "r"), node("Sub", "four r", "t"), node("Mod", "t four", "u"),
+      node("Concat", "zeros u zero", "p", axis=0), node("Pad", "x p", "y")],
+     {"four": [4], "zeros": [0, 1], "zero": [0]}),
+    ([node("Cast", "s", "f", to=FLOAT), node("Mul", "half f", "t"), node("Floor", "t", "u"),
+      node("Cast", "u", "v", to=INT64), node("Slice", "table zero v", "y")],
+     {"half": np.array([0.5], "float32"), "zero": [0], "table": np.arange(9)}),
+    ([node("Cast", "s", "f", to=FLOAT), node("Div", "f four", "t"), node("Mul", "t three", "u"),
+      node("Cast", "u", "v", to=INT64), node("Ceil", "u", "w"), node("Slice", "table zero v", "y0"),
+      node("ReduceSum", "y0 zero", "y1"), node("Cast", "y1", "y2", to=FLOAT), node("Add", "w u", "y3"),
+      node("Add", "y2 y3", "y")],
+     {"four": np.array([4], "float32"), "three": np.array([3], "float32"), "zero": [0], "table": np.arange(9)}),
+    ([node("Squeeze", "s", "d"), node("OneHot", "places d values", "y")],
+     {"places": [0, 2, -1], "values": np.array([1, 5], "float32")}),
+    ([node("Concat", "s two", "t", axis=0), node("Tile", "row t", "y")],
+     {"two": [2], "row": np.arange(3, dtype="float32")[None]}),
 ])
 def test_what_is_computed_of_sizes_holds_for_every_size(nodes, constants):
     proto = number_of_rows(nodes, constants)
@@ -108,6 +127,49 @@ def test_a_size_that_no_result_has_for_no_rows_is_refused():
     assert np.asarray(run(np.zeros((2, 3), "float32"))).shape == (2,)
     with pytest.raises(CallError, match="makes T.max.n, 1. along a dimension of its result, and n is expected there"):
         run(np.zeros((0, 3), "float32"))
+
+
+def test_a_branch_that_only_some_sizes_fit_is_taken_for_the_others():
+    branches = {"then_branch": graph([node("Squeeze", "x front", "a")], [], [tensor("a", None)]),
+                "else_branch": graph([node("Neg", "x", "b")], [], [tensor("b", None)])}
+    proto = number_of_rows([node("Equal", "s one", "c"), node("If", "c", "y", **branches)],
+                           {"one": [1], "front": [0]})
+    function, run = built(proto)
+    assert "equal" not in function.attrs
+    np.testing.assert_array_equal(np.asarray(run(np.ones((2, 3), "float32"))), -np.ones((2, 3)))
+    with pytest.raises(CallError, match="If_2 takes for granted that not n == 1 where n = 1"):
+        run(np.ones((1, 3), "float32"))
+
+
+@pytest.mark.parametrize("mode", ["reflect", "edge", "wrap"])
+def test_borders_that_sizes_decide_repeat_elements(mode):
+    proto = number_of_rows([node("Sub", "s one", "t"), node("Concat", "t zeros t zeros", "p", axis=0),
+                            node("Pad", "x p", "y", mode=mode)], {"one": [1], "zeros": [0]})
+    proto.opset_import[0].version = 19
+    _, run = built(proto)
+    for rows in (1, 2, 5):
+        x = RNG.standard_normal((rows, 3)).astype("float32")
+        np.testing.assert_array_equal(np.asarray(run(x)), np.pad(x, ((rows - 1,) * 2, (0, 0)), mode=mode))
+
+
+def test_borders_that_are_beyond_what_can_be_mirrored_are_refused():
+    _, run = built(number_of_rows([node("Concat", "s zeros zeros zeros", "p", axis=0),
+                                   node("Pad", "x p", "y", mode="reflect")], {"zeros": [0]}))
+    with pytest.raises(CallError, match="extent 0 is n, too small for a reflect border of n"):
+        run(np.ones((2, 3), "float32"))
+
+
+@pytest.mark.parametrize("auto_pad", ["SAME_UPPER", "SAME_LOWER"])
+@pytest.mark.parametrize("op, kernel, dilation", [("Conv", 3, 1), ("Conv", 1, 1), ("Conv", 2, 2), ("MaxPool", 3, 1)])
+def test_borders_of_windows_that_sizes_decide(auto_pad, op, kernel, dilation):
+    own = {"kernel_shape": [kernel]} if op == "MaxPool" else {}
+    weight = {"w": RNG.standard_normal((3, 2, kernel)).astype("float32")}
+    nodes = [node(op, "x" if own else "x w", "y", auto_pad=auto_pad, strides=[2], dilations=[dilation], **own)]
+    _, run = built(model(nodes, [tensor("x", [1, 2, "n"])], [tensor("y", None)], weight))
+    for extent in (1, 5, 8):
+        x = RNG.standard_normal((1, 2, extent)).astype("float32")
+        _, fixed = built(model(nodes, [tensor("x", [1, 2, extent])], [tensor("y", None)], weight))
+        np.testing.assert_allclose(np.asarray(run(x)), np.asarray(fixed(x)), rtol=1e-5, atol=1e-6)
 
 
 def test_conditions_of_a_way_that_is_not_taken_are_forgotten():

@@ -151,14 +151,15 @@ def check_numbers(op: str, **values: Any) -> None:
               f"{name} is {described(value)}, a number is needed")
 
 
-def per_axis(op: str, name: str, value: Any, count: int, least: int = 0) -> tuple[int, ...]:
-    """One integer for each of `count` axes: a number stands for all. Raises below `least`."""
+def per_axis(op: str, name: str, value: Any, count: int, least: int = 0, sizes: bool = False) -> tuple[Any, ...]:
+    """One integer for each of `count` axes: a number stands for all. Raises below `least`. sizes: expressions too."""
     given = tuple(value) if isinstance(value, (tuple, list)) else (value,) * count
     check(len(given) == count, op, f"{name} is {described(value)}, {count} number(s) are needed")
-    for v in given:
-        check(isinstance(v, (int, np.integer)) and not isinstance(v, bool) and int(v) >= least, op,
+    known = [constant(v) if sizes and isinstance(v, Expr) else v for v in given]
+    for v in known:
+        check(v is None or isinstance(v, (int, np.integer)) and not isinstance(v, bool) and int(v) >= least, op,
               f"{name} is {described(value)}, not made of integers of at least {least}")
-    return tuple(map(int, given))
+    return tuple(e if v is None else int(v) for v, e in zip(known, given))
 
 
 # broadcasting

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from tilewright.support.errors import described
+from tilewright.te.conditions import state
 from tilewright.te.definition import compute
 from tilewright.te.extents import simplified
 from tilewright.te.tensor import Tensor, shape_text
@@ -22,6 +23,7 @@ from tilewright.topi.shapes import (
     check_tensors,
     constant,
     count,
+    is_one,
     per_axis,
     replaced,
     same_extent,
@@ -200,7 +202,7 @@ def roll(x: Tensor, shift: Any, *, axis: Any = None) -> Tensor:
 
 
 def pad(x: Tensor, pad_width: Any, *, mode: str = "constant", value: float = 0.0) -> Tensor:
-    """x with borders: pad_width is a number, a pair, or a pair (before, after) for each dimension.
+    """x with borders: pad_width is a number, a pair, or a pair (before, after) for each dimension, of sizes too.
 
     mode: "constant" (of value; negative amounts cut), "edge" (the outermost element), "reflect" (mirrored at the
     outermost element), "symmetric" (mirrored behind it), "circular" (the other end). Names of torch and NumPy
@@ -215,17 +217,24 @@ def pad(x: Tensor, pad_width: Any, *, mode: str = "constant", value: float = 0.0
         y = padded(x, widths, const(value if x.dtype != "bool" else bool(value), x.dtype))
         return y if y is not x else compute(x.shape, lambda *i: x(*i), name=op)
     for n, (extent, pair) in enumerate(zip(x.shape, widths)):
-        known, most = constant(extent), max(pair)
-        check(min(pair) >= 0, op, f"a negative amount with mode {mode!r}")
+        for p in pair:
+            if isinstance(p, Expr):
+                state(binary("ge", p, 0), f"{op}: a negative amount {p} with mode {mode!r}")
+                if mode in ("reflect", "symmetric"):
+                    state(binary("le", p, extent - int(mode == "reflect")),
+                          f"{op}: extent {n} is {extent}, too small for a {mode} border of {p}")
+        numbers = [p for p in pair if isinstance(p, int)]
+        known, most = constant(extent), max(numbers, default=0)
+        check(min(numbers, default=0) >= 0, op, f"a negative amount with mode {mode!r}")
         check(known is None or most == 0 or known > 0 and (mode in ("edge", "circular") or most < known + (
             mode == "symmetric")), op, f"extent {n} is {extent}, too small for a {mode} border of {most}")
     if count(x.shape) == 0:
         shape = [simplified(n + (b + a)) for n, (b, a) in zip(x.shape, widths)]
         return compute(shape, lambda *i: const(0, x.dtype), name=op)
 
-    def source(v: Any, n: Expr, pair: tuple[int, int]) -> Expr:
+    def source(v: Any, n: Expr, pair: tuple[Any, Any]) -> Expr:
         at, last = binary("sub", v, pair[0]), n - 1
-        if pair == (0, 0):
+        if all(constant(p) == 0 for p in pair):
             return convert(v)
         if mode == "edge":
             return clamped(at, n)
@@ -239,29 +248,34 @@ def pad(x: Tensor, pad_width: Any, *, mode: str = "constant", value: float = 0.0
     return compute(shape, lambda *i: x(*(source(v, n, w) for v, n, w in zip(i, x.shape, widths))), name=op)
 
 
-def _widths(op: str, given: Any, rank: int) -> list[tuple[int, int]]:
+def _widths(op: str, given: Any, rank: int) -> list[tuple[Any, Any]]:
     """A pair (before, after) for each dimension."""
     low = -(1 << 31)
     if isinstance(given, (tuple, list)) and given and isinstance(given[0], (tuple, list)):
         check(len(given) in (1, rank), op, f"pad_width is {described(given)}, x has {rank} dimension(s)")
-        rows = [per_axis(op, "pad_width", p, 2, low) for p in (given if len(given) == rank else list(given) * rank)]
+        pairs = given if len(given) == rank else list(given) * rank
+        rows = [per_axis(op, "pad_width", p, 2, low, sizes=True) for p in pairs]
     else:
-        rows = [per_axis(op, "pad_width", given, 2, low)] * rank
+        rows = [per_axis(op, "pad_width", given, 2, low, sizes=True)] * rank
     return [(r[0], r[1]) for r in rows]
 
 
 def tile(x: Tensor, repetitions: Any) -> Tensor:
-    """x side by side with itself: repetitions of each dimension, the last ones first counted (as in NumPy)."""
+    """x side by side with itself: repetitions of each dimension, the last ones first counted (as in NumPy).
+
+    Repetitions may be sizes.
+    """
     op = "tile"
     check_tensors(op, x=x)
     times = tuple(repetitions) if isinstance(repetitions, (tuple, list)) else (repetitions,)
     rank = max(len(times), x.ndim)
-    times = per_axis(op, "repetitions", (1,) * (rank - len(times)) + times, rank)
+    times = per_axis(op, "repetitions", (1,) * (rank - len(times)) + times, rank, sizes=True)
     own = (convert(1),) * (rank - x.ndim) + x.shape
     if count(x.shape) == 0:
         return compute([simplified(n * t) for n, t in zip(own, times)], lambda *i: const(0, x.dtype), name=op)
     return compute([simplified(n * t) for n, t in zip(own, times)], lambda *i: x(*(
-        v if t == 1 else binary("floormod", v, n) for v, n, t in list(zip(i, own, times))[rank - x.ndim:])), name=op)
+        v if is_one(t) else 0 if is_one(n) else binary("floormod", v, n)
+        for v, n, t in list(zip(i, own, times))[rank - x.ndim:])), name=op)
 
 
 def repeat(x: Tensor, repeats: int, *, axis: int | None = None) -> Tensor:

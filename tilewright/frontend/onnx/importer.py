@@ -12,7 +12,7 @@ from tilewright.frontend.onnx.registry import EVALUATED, ROWS, find
 from tilewright.frontend.onnx.schemas import check_known, check_node, defaults, function_of, has_function
 from tilewright.frontend.onnx.scope import POISON, Poisoned, Scope
 from tilewright.frontend.onnx.tensors import ReadExternal, dense_array, tensor_of
-from tilewright.frontend.onnx.values import Held, bounded_sizes, elements, first, holds
+from tilewright.frontend.onnx.values import Held, Share, bounded_sizes, elements, first, holds
 from tilewright.graph.ir.builder import BlockBuilder
 from tilewright.graph.ir.deferred import loaded
 from tilewright.graph.ir.values import Value, constant
@@ -58,7 +58,8 @@ class Importer:
             array = loaded(held.data)
             if array.size > MOST_CHOSEN:
                 raise Unsupported(f"a tensor of {array.size} elements that depend on sizes")
-            self.symbolic[held] = self.emit(elements, tuple(array.reshape(-1).tolist()), held.shape, held.dtype)
+            given = tuple(e.real() if isinstance(e, Share) else e for e in array.reshape(-1).tolist())
+            self.symbolic[held] = self.emit(elements, given, held.shape, held.dtype)
         return self.symbolic[held]
 
     def granted(self, op: str, a: Any, b: Any, label: str) -> bool:
@@ -66,9 +67,12 @@ class Importer:
         if not holds(op, a, b, least=1):
             return False
         if not holds(op, a, b):
-            condition = binary(op, a, b)
-            self.conditions[str(condition)] = Condition(condition, f"{label} takes for granted that {condition}")
+            self.take_for_granted(binary(op, a, b), label)
         return True
+
+    def take_for_granted(self, condition: Any, label: str) -> None:
+        """A run in which a condition on sizes does not hold is an error."""
+        self.conditions[str(condition)] = Condition(condition, f"{label} takes for granted that {condition}")
 
     def emit(self, rule: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """What a rule makes of values. Raises Unsupported for a result that no machine holds.

@@ -12,6 +12,7 @@ from tilewright.frontend.onnx.tensors import CODED, stored, tensor_of
 from tilewright.frontend.onnx.values import Held, bounded_sizes, simple
 from tilewright.graph.ir.values import Value
 from tilewright.tir import Expr
+from tilewright.tir import dtype as dt
 
 # operators that move elements as they are, or know all types
 MOVES = frozenset((
@@ -109,8 +110,14 @@ class Node:
         return found
 
     def numbers(self, k: int, what: str = "") -> list[Any]:
-        """The elements of input k, one after the other, as Python numbers or expressions of sizes."""
-        return list(self.elements(k, what).reshape(-1).tolist())
+        """The elements of input k, one after the other, as Python numbers or expressions of sizes.
+
+        Raises Unknown for floats that depend on sizes.
+        """
+        found = self.elements(k, what)
+        if found.dtype == object and dt.is_float(self.held(k).dtype):
+            raise Unknown(self.held(k), what or f"input {k}")
+        return list(found.reshape(-1).tolist())
 
     def number(self, k: int, what: str = "") -> Any:
         """The only element of input k."""

@@ -5,6 +5,7 @@ import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -19,8 +20,9 @@ from tilewright.graph.ir.values import Value
 from tilewright.graph.passes.conditions import wide
 from tilewright.support.errors import ImportModelError
 from tilewright.tir import Expr, IntImm, Var
+from tilewright.tir import dtype as dt
 from tilewright.tir.arithmetic import binary
-from tilewright.tir.conversion import const, convert
+from tilewright.tir.conversion import cast, const, convert
 from tilewright.tir.node import substitute, walk
 
 
@@ -53,7 +55,7 @@ class Held:
         if array.dtype == object:
             flat = [simple(e) for e in array.reshape(-1)]
             array = objects(flat, array.shape)
-            if not any(isinstance(e, Expr) for e in flat):
+            if not any(isinstance(e, (Expr, Share)) for e in flat):
                 array = array.astype(numpy_type(dtype))
         elif dtype and array.dtype != numpy_type(dtype):
             array = array.astype(numpy_type(dtype))
@@ -78,6 +80,21 @@ class Held:
     def is_symbolic(self) -> bool:
         """Some elements are expressions of sizes."""
         return self.data is not None and self.data.dtype == object
+
+
+@dataclass(frozen=True)
+class Share:
+    """A size times a fraction, as an element of a tensor of floats; integers there are numbers or expressions."""
+    size: Expr
+    fraction: Fraction
+
+    def floor(self, more: int = 0) -> Any:
+        """The integer at most so large; with denominator - 1 more that at least so large."""
+        return simple(binary("floordiv", self.size * self.fraction.numerator + more, self.fraction.denominator))
+
+    def real(self) -> Expr:
+        """The same as an expression of floats."""
+        return cast("float64", self.size) * (self.fraction.numerator / self.fraction.denominator)
 
 
 def objects(values: Sequence[Any], shape: Sequence[int] | None = None) -> np.ndarray:
@@ -190,4 +207,6 @@ def first(x: te.Tensor, count: Any, axis: int) -> te.Tensor:
 
 
 def _typed(value: Any, dtype: str) -> Expr:
-    return wide(value).astype(dtype) if isinstance(value, Expr) else const(value, dtype)
+    if not isinstance(value, Expr):
+        return const(value, dtype)
+    return (value if dt.is_float(value.dtype) else wide(value)).astype(dtype)

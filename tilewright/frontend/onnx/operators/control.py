@@ -17,6 +17,7 @@ from tilewright.graph.ir.builder import BlockBuilder
 from tilewright.graph.ir.values import Value
 from tilewright.support.errors import GraphError
 from tilewright.tir import Expr
+from tilewright.tir.arithmetic import logical_not
 
 
 def attempt(n: Node, ways: Sequence[Callable[[], Any]]) -> Any:
@@ -32,12 +33,30 @@ def attempt(n: Node, ways: Sequence[Callable[[], Any]]) -> Any:
 
 @operator("If")
 def if_(n: Node) -> Any:
-    """The branch that a known condition takes; else both as functions, of which one is run."""
+    """The branch that a known condition takes; else both as functions, of which one is run.
+
+    Of a condition on sizes, for which not both can be imported or their results differ, the one that can: it is taken
+    for granted then.
+    """
     condition = n.held(0)
     graphs = [n.attributes[name].g for name in ("then_branch", "else_branch")]
-    if condition.is_known:
-        chosen = graphs[0 if bool(n.number(0, "the condition")) else 1]
-        return tuple(n.importer.graph(chosen, n.scope.inner(f"{n.label}/"), []))
+    if not condition.is_known:
+        return _either(n, condition, graphs)
+    holds = n.number(0, "the condition")
+
+    def taken(k: int) -> Any:
+        return tuple(n.importer.graph(graphs[k], n.scope.inner(f"{n.label}/"), []))
+
+    def only(k: int) -> Any:
+        n.importer.take_for_granted(logical_not(holds) if k else holds, n.label)
+        return taken(k)
+    if not isinstance(holds, Expr):
+        return taken(0 if holds else 1)
+    return attempt(n, [lambda: _either(n, condition, graphs), lambda: only(1), lambda: only(0)])
+
+
+def _either(n: Node, condition: Held, graphs: Sequence[Any]) -> Any:
+    """Both branches as functions, of which one is run."""
     kinds: list[list[str]] = []
 
     def branch(graph: Any, name: str) -> Region:

@@ -7,8 +7,11 @@ from typing import Any
 from tilewright import topi
 from tilewright.frontend.onnx.node import Node, Unsupported
 from tilewright.frontend.onnx.registry import operator
+from tilewright.frontend.onnx.values import simple
 from tilewright.graph.ir.types import canonical
 from tilewright.graph.ir.values import Value
+from tilewright.tir import Expr
+from tilewright.tir.arithmetic import binary, maximum
 
 
 def spatial(n: Node, k: int = 0) -> int:
@@ -34,8 +37,8 @@ def pads(n: Node, count: int) -> list[tuple[int, int]]:
 
 
 def padding(n: Node, extents: Sequence[Any], kernel: Sequence[int], stride: Sequence[int],
-            dilation: Sequence[int]) -> list[tuple[int, int]]:
-    """(before, after) of each spatial axis, by `auto_pad` or `pads`."""
+            dilation: Sequence[int]) -> list[tuple[Any, Any]]:
+    """(before, after) of each spatial axis, by `auto_pad` or `pads`; expressions where sizes decide."""
     auto, count = n.attr("auto_pad", "NOTSET"), len(kernel)
     if auto == "NOTSET":
         return pads(n, count)
@@ -45,10 +48,15 @@ def padding(n: Node, extents: Sequence[Any], kernel: Sequence[int], stride: Sequ
         raise Unsupported(f"auto_pad is {auto!r}")
     out = []
     for extent, k, s, d in zip(extents, kernel, stride, dilation):
-        if not isinstance(extent, int) and s != 1:
-            raise Unsupported(f"auto_pad is {auto}, and the extent {extent} is not a number")
-        amount = (k - 1) * d if s == 1 else max((-(-extent // s) - 1) * s + (k - 1) * d + 1 - extent, 0)
-        small, large = amount // 2, amount - amount // 2
+        reach = (k - 1) * d + 1
+        if s == 1:
+            amount = reach - 1
+        elif isinstance(extent, int):
+            amount = max((-(-extent // s) - 1) * s + reach - extent, 0)
+        else:
+            amount = simple(maximum(binary("floordiv", extent - 1, s) * s + reach - extent, 0))
+        small = simple(binary("floordiv", amount, 2)) if isinstance(amount, Expr) else amount // 2
+        large = amount - small
         out.append((small, large) if auto == "SAME_UPPER" else (large, small))
     return out
 
@@ -57,16 +65,28 @@ def window(n: Node, kernel: Sequence[Any], k: int = 0) -> dict[str, Any]:
     """stride, padding and dilation."""
     count = spatial(n, k)
     stride, dilation = numbers(n, "strides", count), numbers(n, "dilations", count)
-    return {"stride": stride, "dilation": dilation,
-            "padding": padding(n, n.held(k).shape[2:], list(kernel), stride, dilation)}
+    around = padding(n, n.held(k).shape[2:], list(kernel), stride, dilation)
+    if any(isinstance(p, Expr) for pair in around for p in pair):
+        raise Unsupported(f"auto_pad is {n.attr('auto_pad')}, and the extents {n.held(k).shape[2:]} are no numbers")
+    return {"stride": stride, "dilation": dilation, "padding": around}
+
+
+def bordered(n: Node, kernel: Sequence[Any], value: float) -> tuple[Value, dict[str, Any]]:
+    """(x, its `window`); a border whose width sizes decide is a part of x, with a value."""
+    x, count = n.value(0), spatial(n)
+    stride, dilation = numbers(n, "strides", count), numbers(n, "dilations", count)
+    around = padding(n, x.shape[2:], list(kernel), stride, dilation)
+    if any(isinstance(p, Expr) for pair in around for p in pair):
+        x, around = n.emit(topi.pad, x, [(0, 0), (0, 0), *around], value=value), [(0, 0)] * count
+    return x, {"stride": stride, "dilation": dilation, "padding": around}
 
 
 @operator("Conv")
 def conv(n: Node) -> Value:
     """`topi.conv`."""
     weight = n.value(1)
-    return n.emit(topi.conv, n.value(0), weight, n.optional(2), groups=n.attr("group", 1),
-                  **window(n, weight.shape[2:]))
+    x, options = bordered(n, weight.shape[2:], 0.0)
+    return n.emit(topi.conv, x, weight, n.optional(2), groups=n.attr("group", 1), **options)
 
 
 @operator("ConvInteger")

@@ -9,6 +9,7 @@ from tilewright.frontend.onnx.operators.shaping import kept
 from tilewright.frontend.onnx.registry import operator
 from tilewright.frontend.onnx.values import Held
 from tilewright.graph.ir.values import Value
+from tilewright.tir import Expr
 from tilewright.tir.arithmetic import binary
 
 REDUCTIONS = {"none": "none", "add": "add", "mul": "mul", "max": "max", "min": "min"}
@@ -70,13 +71,14 @@ def tensor_scatter(n: Node) -> Held:
                           circular=n.attr("mode", "linear") == "circular"))
 
 
-def one_hot_of(indices: Any, values: Any, depth: int, axis: int) -> te.Tensor:
+def one_hot_of(indices: Any, values: Any, depth: Any, axis: int) -> te.Tensor:
     """y[..., k, ...] = values[1] where k is indices[...], counted from the end where it is negative, else values[0]."""
     places = topi.astype(indices, "int64")
+    count = depth.astype("int64") if isinstance(depth, Expr) else depth
 
     def element(*i: Any) -> Any:
         at = places(*(e for k, e in enumerate(i) if k != axis))
-        here = binary("eq", te.select(binary("lt", at, 0), at + depth, at), i[axis].astype("int64"))
+        here = binary("eq", te.select(binary("lt", at, 0), at + count, at), i[axis].astype("int64"))
         return te.select(here, values(1), values(0))
     return te.compute((*places.shape[:axis], depth, *places.shape[axis:]), element, name="one_hot")
 
@@ -86,4 +88,4 @@ def one_hot(n: Node) -> Value:
     """Like `topi.one_hot`, of values that are tensors."""
     axis = checked_axis(n.attr("axis", -1), n.rank() + 1)
     depth = n.number(1, "the depth")
-    return n.emit(one_hot_of, n.value(0), n.value(2), int(depth), axis)
+    return n.emit(one_hot_of, n.value(0), n.value(2), depth if isinstance(depth, Expr) else int(depth), axis)

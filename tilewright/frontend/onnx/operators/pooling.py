@@ -5,10 +5,11 @@ from typing import Any
 
 from tilewright import topi
 from tilewright.frontend.onnx.node import Node, Unsupported
-from tilewright.frontend.onnx.operators.convolution import pads, spatial, window
+from tilewright.frontend.onnx.operators.convolution import bordered, pads, spatial, window
 from tilewright.frontend.onnx.operators.elementwise import unary
 from tilewright.frontend.onnx.registry import operator
 from tilewright.graph.ir.values import Value
+from tilewright.tir import dtype as dt
 
 for _name, _rule in {"GlobalAveragePool": topi.global_avg_pool, "GlobalMaxPool": topi.global_max_pool}.items():
     operator(_name, text=f"`topi.{_rule.__name__}`")(unary(_rule))
@@ -39,8 +40,12 @@ def average_pool(n: Node) -> Value:
 @operator("MaxPool")
 def max_pool(n: Node) -> Any:
     """`topi.max_pool`."""
-    kernel, x = _kernel(n), n.value(0)
-    options = {"ceil_mode": _ceil(n), **window(n, kernel)}
+    kernel = _kernel(n)
+    if not n.wants(1) and dt.is_float(n.held(0).dtype):
+        x, options = bordered(n, kernel, float("-inf"))
+    else:
+        x, options = n.value(0), window(n, kernel)
+    options["ceil_mode"] = _ceil(n)
     if not n.wants(1):
         return n.emit(topi.max_pool, x, kernel, **options)
     y, places = n.emit(topi.max_pool, x, kernel, return_indices=True, **options)

@@ -188,30 +188,21 @@ def expand(n: Node) -> Held:
 def tile(n: Node) -> Held:
     """`topi.tile`."""
     times = n.numbers(1, "the repetitions")
-    if any(isinstance(t, Expr) for t in times):
-        return kept(n, n.emit(repeated, n.value(0), tuple(times)))
-    return kept(n, n.emit(topi.tile, n.value(0), tuple(int(t) for t in times)))
-
-
-def repeated(x: Any, times: tuple[Any, ...]) -> Any:
-    """x side by side with itself, by numbers of times that are sizes."""
-    y = topi.reshape(x, tuple(d for e in x.shape for d in (1, e)))
-    y = topi.broadcast_to(y, tuple(d for t, e in zip(times, x.shape) for d in (t, e)))
-    return topi.reshape(y, tuple(t * e for t, e in zip(times, x.shape)))
+    return kept(n, n.emit(topi.tile, n.value(0), tuple(t if isinstance(t, Expr) else int(t) for t in times)))
 
 
 @operator("Pad")
 def pad(n: Node) -> Held:
     """`topi.pad`."""
     x = n.value(0)
-    amounts = n.attr("pads", n.attr("paddings")) if not n.has(1) else n.constants(1, "the borders")
+    amounts = n.attr("pads", n.attr("paddings")) if not n.has(1) else n.numbers(1, "the borders")
     axes = n.axes(3, "axes") if n.has(3) else None
     axes = list(range(x.ndim)) if axes is None else [checked_axis(a, x.ndim) for a in axes]
     if amounts is None or len(amounts) != 2 * len(axes):
         raise Unsupported(f"the borders {amounts} of {len(axes)} axes")
-    width: list[tuple[int, int]] = [(0, 0)] * x.ndim
-    for a, before, after in zip(axes, amounts, amounts[len(axes):]):
-        width[a] = (before, after)
+    width: list[tuple[Any, ...]] = [(0, 0)] * x.ndim
+    for a, *ends in zip(axes, amounts, amounts[len(axes):]):
+        width[a] = tuple(e if isinstance(e, Expr) else int(e) for e in ends)
     mode = n.attr("mode", "constant")
     value = n.number(2, "the value of the border") if n.has(2) else n.attr("value", 0.0)
     if mode != "constant":
@@ -223,13 +214,15 @@ def pad(n: Node) -> Held:
     return kept(n, n.emit(topi.pad, x, width, value=number))
 
 
-def bordered(x: Any, width: list[tuple[int, int]], mode: str) -> Any:
+def bordered(x: Any, width: list[tuple[Any, ...]], mode: str) -> Any:
     """`topi.pad` of what is left of x where negative widths have cut it."""
-    cut = [a for a, (before, after) in enumerate(width) if before < 0 or after < 0]
+    def cut_by(amount: Any) -> int:
+        return 0 if isinstance(amount, Expr) else min(amount, 0)
+    cut = [a for a, ends in enumerate(width) if any(map(cut_by, ends))]
     if cut:
-        x = topi.strided_slice(x, begin=[-min(width[a][0], 0) for a in cut],
-                               end=[min(width[a][1], 0) or None for a in cut], axes=cut)
-    return topi.pad(x, [(max(before, 0), max(after, 0)) for before, after in width], mode=mode)
+        x = topi.strided_slice(x, begin=[-cut_by(width[a][0]) for a in cut],
+                               end=[cut_by(width[a][1]) or None for a in cut], axes=cut)
+    return topi.pad(x, [tuple(e if isinstance(e, Expr) else max(e, 0) for e in ends) for ends in width], mode=mode)
 
 
 @operator("CenterCropPad")
