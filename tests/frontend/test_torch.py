@@ -1,4 +1,5 @@
 """Programs of PyTorch: torch.export with sizes, torch.compile by its name, what is refused. Skipped without PyTorch."""
+import math
 import weakref
 
 import numpy as np
@@ -135,7 +136,9 @@ def test_layers_of_transformers():
 def test_sizes_that_are_computed():
     def f(x):
         small = nn.functional.interpolate(x, scale_factor=0.5)
-        return small, nn.functional.pad(x, (0, -x.shape[3] % 4)), x[..., -3:, :-1], x.mean() / x.shape[2] ** 0.5
+        roots = x.mean() / x.shape[2] ** 0.5, x.sum() * x.shape[3] ** -0.5, x.sum() * math.log(x.shape[2])
+        again = x[0, 0].repeat(1, x.shape[3])
+        return small, nn.functional.pad(x, (0, -x.shape[3] % 4)), x[..., -3:, :-1], again, *roots
     run = torch.compile(f, backend=frontend.backend, dynamic=True)
     for shape in ((1, 2, 5, 6), (1, 2, 7, 9)):
         x = torch.randn(shape)

@@ -49,6 +49,18 @@ def test_integers_to_the_power_of_integers():
     check(torch.pow, *pairs(torch.tensor([1, -1, 2, -3, 5, -2])))
 
 
+@pytest.mark.parametrize("dtype, number", [("float16", -1e9), ("bfloat16", 1e39), ("float32", 3.0)])
+def test_numbers_beyond_the_range_of_a_type_are_infinite(dtype, number):
+    x = torch.tensor([1.0, -2.0, 0.5], dtype=getattr(torch, dtype))
+    check_exported(lambda x: (torch.where(x > 0, x, number), x + number, x * 1e6), x)
+    check_exported(lambda x: x - 1e39, x.float())
+
+
+def test_elements_as_often_as_others_say():
+    check_exported(lambda x, n: x.repeat_interleave(n, 0, output_size=3), torch.arange(6.0).view(3, 2),
+                   torch.tensor([2, 0, 1]))
+
+
 def test_lerp_meets_its_ends():
     a, b = torch.tensor([1e8, 1.0, 3.0]), torch.tensor([1.0, 1e8, -4.0])
     for weight in (0.0, 0.25, 0.5, 1.0):

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from tilewright import te, topi
@@ -99,7 +100,12 @@ class Emitter:
             return x if x.dtype == dtype else te.cast(dtype, x)
         if category(dtype) == 1:
             return int(np.asarray(int(x)).astype(numpy_dtype(dtype)))
-        return bool(x) if dtype == "bool" else float(x)
+        return bool(x) if dtype == "bool" else in_range(x, accumulator(dtype))
+
+    def element(self, x: Any, dtype: str) -> Any:
+        """A tensor converted to dtype, a number as an element of it: infinite where it is beyond the range."""
+        found = self.operand(x, dtype)
+        return in_range(found, dtype) if isinstance(found, float) else found
 
     def tensor(self, x: Any, dtype: str, shape: Sequence[Any] = ()) -> Value:
         """A tensor of dtype: x itself, or a number everywhere."""
@@ -153,6 +159,15 @@ class Emitter:
         if x.ndim != len(shape) or unequal:
             raise ImportModelError(f"{self.target} gives the shape {x.shape}, and PyTorch says {shape}")
         return x
+
+
+def in_range(x: float, dtype: str) -> float:
+    """A number; one beyond the range of a type of floats as that type has it: the largest, or infinite."""
+    kind = numpy_dtype(dtype)
+    if not abs(x) > float(ml_dtypes.finfo(kind).max):
+        return float(x)
+    with np.errstate(over="ignore"):
+        return float(np.asarray(float(x)).astype(kind))
 
 
 @functools.cache

@@ -121,5 +121,6 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "ToFloat": _real, "FloatTrueDiv": lambda a, b: a / b, "IntTrueDiv": lambda a, b: _real(a) / _real(b),
     "Equality": python_operator.eq, "Unequality": python_operator.ne, "StrictLessThan": python_operator.lt,
     "LessThan": python_operator.le, "StrictGreaterThan": python_operator.gt, "GreaterThan": python_operator.ge,
-    "Identity": lambda x: x,
+    "Identity": lambda x: x, "FloatPow": _folded(lambda a, b: a ** b, te.power),
+    **{f"OpaqueUnaryFn_{n}": _folded(getattr(math, n), getattr(te, n)) for n in ("sqrt", "exp", "log", "log2")},
 }

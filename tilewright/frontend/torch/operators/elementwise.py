@@ -115,7 +115,7 @@ def round_decimals(e: Emitter, x: Value, decimals: int = 0) -> Value:
 @operator("where.self", "where.ScalarSelf", "where.ScalarOther", "where.Scalar")
 def where(e: Emitter, condition: Value, a: Any, b: Any) -> Value:
     """`topi.where`."""
-    return e.te(topi.where, e.cast(condition, "bool"), e.operand(a, e.dtype), e.operand(b, e.dtype))
+    return e.te(topi.where, e.cast(condition, "bool"), e.element(a, e.dtype), e.element(b, e.dtype))
 
 
 @operator("clamp", "clamp.Tensor", "clip", "clip.Tensor")

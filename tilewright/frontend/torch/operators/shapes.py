@@ -187,6 +187,14 @@ def _images(e: Emitter, rule: Any, x: Value, factor: int) -> Value:
     return e.reshape(y, e.shape) if len(lead) != 1 else y
 
 
+@operator("repeat_interleave.Tensor")
+def repeated_places(e: Emitter, repeats: Value, output_size: Any = None) -> Value:
+    """The places that `repeat_interleave` reads: k as often as repeats[k] says, by `topi.searchsorted` of the sums."""
+    ends = e.te(topi.cumsum, e.cast(repeats, "int64"), axis=0)
+    places = e.te(rules.steps, start=0, step=1, extent=e.shape[0], dtype="int64")
+    return e.te(topi.searchsorted, ends, places, side="right")
+
+
 @operator("repeat_interleave.self_int")
 def repeat_interleave(e: Emitter, x: Value, repeats: Any, dim: int | None = None, output_size: Any = None) -> Value:
     """`topi.repeat`."""
