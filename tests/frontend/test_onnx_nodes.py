@@ -108,6 +108,34 @@ def test_powers_of_integers_by_negative_exponents(constants):
     check(results("Pow", [base, exponent], 15, constants)[0], np.array([0, 1, -1, 1, 9], "int32"))
 
 
+@pytest.mark.parametrize("dtype, x", [
+    ("uint8", [[0, 255, 3]]), ("int8", [[-128, 127, 3]]), ("int32", [[7, -9, 2**31 - 1]])])
+def test_integers_are_resized_in_floats(dtype, x):
+    x = np.array(x, dtype)
+    wanted = np.trunc(np.stack([linear(row, 6, 2.0) for row in x])).astype(dtype)
+    check(results("Resize", [x, None, np.array([1, 2], "float32")], 13, (2,), mode="linear")[0], wanted)
+
+
+@pytest.mark.parametrize("given, size", [("scales", 6), ("sizes", 6), ("sizes", 2)])
+def test_half_pixels_without_their_half(given, size):
+    x = RNG.standard_normal(3).astype("float32")
+    chosen = [np.zeros(0, "float32"), np.array([size])] if given == "sizes" else [np.array([size / 3], "float32")]
+    inputs = [x, np.zeros(0, "float32"), *chosen]
+    got = results("Resize", inputs, 11, range(1, len(inputs)), mode="nearest", nearest_mode="floor",
+                  coordinate_transformation_mode="tf_half_pixel_for_nn")[0]
+    check(got, x[np.floor((np.arange(size) + 0.5) * 3 / size).astype(int)])
+
+
+def test_integers_are_shrunk():
+    check(results("Shrink", [np.array([-3, -1, 0, 2, 5], "int8")], 9, lambd=1.5, bias=1.0)[0],
+          np.array([-2, 0, 0, 1, 4], "int8"))
+
+
+def test_a_batch_of_numbers_is_normalised_as_one_channel():
+    x, ones = RNG.standard_normal(5).astype("float32"), np.ones(1, "float32")
+    check(results("BatchNormalization", [x, ones, ones, ones, ones], 15, epsilon=0.0)[0], x)
+
+
 def linear(x, size, scale):
     """x: T[n] by half pixels at a scale, in float64."""
     places = np.clip((np.arange(size) + 0.5) / scale - 0.5, 0, len(x) - 1)

@@ -45,7 +45,7 @@ from tilewright.topi.shapes import (
 from tilewright.topi.types import FLOAT, accumulator, check_kind, common_type
 
 COORDINATES = ("half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric",
-               "tf_crop_and_resize")
+               "tf_half_pixel_for_nn", "tf_crop_and_resize")
 ROUNDINGS = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
 
 
@@ -110,12 +110,16 @@ def _place(i: Any, n: Expr, m: Expr, scale: float | None, coordinates: str,
     if scale is None or scale == 1:
         if coordinates == "asymmetric":
             return Ratio(i * n, m)
+        if coordinates == "tf_half_pixel_for_nn":
+            return Ratio((i * 2 + 1) * n, m * 2)
         at = (i * 2 + 1) * n - m
         return Ratio(select(binary("gt", m, 1), at, const(0, kind)) if coordinates == "pytorch_half_pixel" else at,
                      m * 2)
     x = cast("float64", i)
     if coordinates == "asymmetric":
         return Real(x / scale)
+    if coordinates == "tf_half_pixel_for_nn":
+        return Real((x + 0.5) / scale)
     center = (x + 0.5) / scale - 0.5
     if coordinates == "half_pixel_symmetric":
         extent = cast("float64", n)
@@ -187,8 +191,9 @@ def resize(x: Tensor, size: Any = None, *, scales: Any = None, axes: Any = None,
     mode: "nearest", "linear", "cubic" (Keys' convolution with the coefficient cubic_a; exclude_outside: the weights of
     elements inside alone, scaled to the sum 1). coordinates, where element i of m lies among n = m / scale:
     "half_pixel" (i + 1/2) / scale - 1/2, "pytorch_half_pixel" the same and 0 for m = 1, "half_pixel_symmetric" the same
-    about the middle, "align_corners" i * (n - 1) / (m - 1), "asymmetric" i / scale, "tf_crop_and_resize" in the part
-    [start, end] of each axis that `regions` gives, with the value extrapolation outside of x. rounding: for "nearest",
+    about the middle, "align_corners" i * (n - 1) / (m - 1), "asymmetric" i / scale, "tf_half_pixel_for_nn"
+    (i + 1/2) / scale, "tf_crop_and_resize" in the part [start, end] of each axis that `regions` gives, with the value
+    extrapolation outside of x. rounding: for "nearest",
     "round_prefer_floor", "round_prefer_ceil", "floor" or "ceil". Beyond the ends the outermost elements repeat.
     antialias: where x shrinks, the weights of "linear" and "cubic" reach over 1 / scale as many elements.
     Raises TensorExpressionError for integers, but with "nearest". Source: Resize of ONNX 1.16.

@@ -5,7 +5,7 @@ from typing import Any
 
 from tilewright import topi
 from tilewright.frontend.onnx.node import Node
-from tilewright.frontend.onnx.operators.elementwise import unary
+from tilewright.frontend.onnx.operators.elementwise import emit_floats, unary
 from tilewright.frontend.onnx.registry import CONTRIB, operator
 from tilewright.graph.ir.values import Value
 
@@ -16,7 +16,6 @@ WITH_ATTRIBUTES: dict[str, tuple[Any, dict[str, tuple[str, float]]]] = {
     "Elu": (topi.elu, {"alpha": ("alpha", 1.0)}),
     "HardSigmoid": (topi.hardsigmoid, {"alpha": ("alpha", 0.2), "beta": ("beta", 0.5)}),
     "LeakyRelu": (topi.leaky_relu, {"negative_slope": ("alpha", 0.01)}),
-    "Shrink": (topi.shrink, {"lambd": ("lambd", 0.5), "bias": ("bias", 0.0)}),
     "Swish": (topi.swish, {"beta": ("alpha", 1.0)}),
 }
 
@@ -30,6 +29,12 @@ def _row(rule: Any, names: dict[str, tuple[str, float]]) -> Any:
 
 for _name, (_rule, _names) in WITH_ATTRIBUTES.items():
     operator(_name, text=f"`topi.{_rule.__name__}`")(_row(_rule, _names))
+
+
+@operator("Shrink")
+def shrink(n: Node) -> Value:
+    """`topi.shrink`."""
+    return emit_floats(n, topi.shrink, n.value(0), lambd=n.attr("lambd", 0.5), bias=n.attr("bias", 0.0))
 
 
 def scaled_elu(x: Any, alpha: float, gamma: float) -> Any:

@@ -76,6 +76,19 @@ def wider(x: Any) -> Any:
     return x if wide == x.dtype else topi.astype(x, wide)
 
 
+def emit_floats(n: Node, rule: Callable[..., Any], x: Value, *others: Any, **attributes: Any) -> Value:
+    """What a rule of floats makes of a first tensor; of integers its result without the fraction, in their range."""
+    made: Value = n.emit(rule, x, *others, **attributes) if dt.is_float(x.dtype) else \
+        n.emit(through_floats, rule, x, *others, **attributes)
+    return made
+
+
+def through_floats(rule: Callable[..., Any], x: Any, *others: Any, **attributes: Any) -> Any:
+    """A rule of floats of integers."""
+    wide = "float32" if dt.bits_of(x.dtype) <= 16 else "float64"
+    return topi.astype(rule(topi.astype(x, wide), *others, **attributes), x.dtype)
+
+
 for _name, _rule in UNARY.items():
     operator(_name, text=f"`topi.{_rule.__name__}`")(unary(_rule))
 for _name, _rule in BINARY.items():

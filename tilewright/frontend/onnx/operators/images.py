@@ -1,6 +1,7 @@
 """Images in other sizes, samples at grids, regions."""
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -9,6 +10,7 @@ import numpy as np
 
 from tilewright import topi
 from tilewright.frontend.onnx.node import Node, Unsupported, checked_axis
+from tilewright.frontend.onnx.operators.elementwise import emit_floats
 from tilewright.frontend.onnx.operators.shaping import kept
 from tilewright.frontend.onnx.registry import operator
 from tilewright.frontend.onnx.values import Held, holds
@@ -69,7 +71,7 @@ def resize(n: Node) -> Held:
         "mode": n.attr("mode", "nearest"), "rounding": n.attr("nearest_mode", "round_prefer_floor"),
         "cubic_a": n.attr("cubic_coeff_a", -0.75), "exclude_outside": bool(n.attr("exclude_outside", 0)),
         "antialias": bool(n.attr("antialias", 0)), "extrapolation": n.attr("extrapolation_value", 0.0),
-        "coordinates": {"tf_half_pixel_for_nn": "tf_half_pixel_for_nn"}.get(coordinates, coordinates)}
+        "coordinates": coordinates}
     regions = None
     if coordinates == "tf_crop_and_resize":
         given = [float(v) for v in n.numbers(1, "the regions")]
@@ -95,7 +97,8 @@ def resize(n: Node) -> Held:
         return kept(n, x)
     if regions:
         options["regions"] = [regions[k] for k in keep]
-    return kept(n, n.emit(topi.resize, x, axes=tuple(axes[k] for k in keep), **options))
+    emit = n.emit if options["mode"] == "nearest" else functools.partial(emit_floats, n)
+    return kept(n, emit(topi.resize, x, axes=tuple(axes[k] for k in keep), **options))
 
 
 def _sizes(n: Node, sizes: list[Any], extents: list[Any]) -> tuple[list[Any], float | None]:
@@ -116,8 +119,8 @@ def grid_sample(n: Node) -> Value:
     """`topi.grid_sample`."""
     mode = n.attr("mode", "bilinear" if n.version < 20 else "linear")
     mode = {"linear": "bilinear", "cubic": "bicubic"}.get(mode, mode)
-    return n.emit(topi.grid_sample, n.value(0), n.value(1), mode=mode, padding_mode=n.attr("padding_mode", "zeros"),
-                  align_corners=bool(n.attr("align_corners", 0)))
+    return emit_floats(n, topi.grid_sample, n.value(0), n.value(1), mode=mode,
+                       padding_mode=n.attr("padding_mode", "zeros"), align_corners=bool(n.attr("align_corners", 0)))
 
 
 @operator("AffineGrid")

@@ -21,6 +21,9 @@ def batch_norm(n: Node) -> Any:
         flat = [n.emit(topi.flatten, v, start=k) for v, k in ((x, 1), (mean, 0), (var, 0), (scale, 0), (bias, 0))]
         return n.emit(topi.reshape, n.emit(topi.batch_norm, *flat, eps=eps), x.shape)
     if not training:
+        if x.ndim == 1:                                                     # of one channel
+            x = n.emit(topi.expand_dims, x, axis=1)
+            return n.emit(topi.squeeze, n.emit(topi.batch_norm, x, mean, var, scale, bias, eps=eps), axis=1)
         return n.emit(topi.batch_norm, x, mean, var, scale, bias, eps=eps)
     if n.version < 14:
         raise Unsupported("training, by the rules of versions below 14")
