@@ -136,6 +136,33 @@ def test_a_batch_of_numbers_is_normalised_as_one_channel():
     check(results("BatchNormalization", [x, ones, ones, ones, ones], 15, epsilon=0.0)[0], x)
 
 
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+@pytest.mark.parametrize("options, of_gate, of_new, clip", [
+    ({"activations": ["HardSigmoid", "Tanh", "Tanh"]}, lambda x: np.clip(0.2 * x + 0.5, 0, 1), np.tanh, np.inf),
+    ({"activations": ["HardSigmoid", "LeakyRelu", "Softsign"], "activation_alpha": [0.3, 0.1],
+      "activation_beta": [0.4]}, lambda x: np.clip(0.3 * x + 0.4, 0, 1), lambda x: np.where(x < 0, 0.1 * x, x), np.inf),
+    ({"clip": 0.25}, sigmoid, np.tanh, 0.25), ({"input_forget": 1}, sigmoid, np.tanh, np.inf)])
+@pytest.mark.parametrize("peepholes", [False, True])
+def test_recurrent_layers_of_other_activations(options, of_gate, of_new, clip, peepholes):
+    x, w, r, p = (RNG.standard_normal(s).astype("float32") for s in ((2, 1, 2), (1, 12, 2), (1, 12, 3), (1, 9)))
+    of_cell = {"Softsign": lambda x: x / (1 + abs(x))}.get(options.get("activations", ["Tanh"])[-1], np.tanh)
+    h = c = np.zeros(3)
+    pi, po, pf = p[0].reshape(3, 3) * peepholes
+    for row in x[:, 0]:
+        i, o, f, g = (w[0] @ row + r[0] @ h).reshape(4, 3)
+        i, f = (of_gate(np.clip(e + q * c, -clip, clip)) for e, q in ((i, pi), (f, pf)))
+        f = 1 - i if "input_forget" in options else f
+        c = f * c + i * of_new(np.clip(g, -clip, clip))
+        h = of_gate(np.clip(o + po * c, -clip, clip)) * of_cell(np.clip(c, -clip, clip))
+    got = results("LSTM", [x, w, r, None, None, None, None, p][:8 if peepholes else 3], 14, count=3, hidden_size=3,
+                  **options)
+    check(got[1], h[None, None].astype("float32"), 1e-5)
+    check(got[2], c[None, None].astype("float32"), 1e-5)
+
+
 def linear(x, size, scale):
     """x: T[n] by half pixels at a scale, in float64."""
     places = np.clip((np.arange(size) + 0.5) / scale - 0.5, 0, len(x) - 1)

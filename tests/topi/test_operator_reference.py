@@ -24,10 +24,10 @@ def test_attributes_are_keywords():
                   "target", "pos_weight", "grid", "boxes", "anchor", "scale", "zero_point", "positive", "negative",
                   "kernel", "size", "equation", "shape", "axes", "min", "max", "dtype", "start", "stop", "step",
                   "num", "rows", "columns", "sections", "cos", "sin", "positions", "lengths", "key_cache",
-                  "value_cache", "pages", "table", "scores", "recurrent", "recurrent_bias", "start_cell", "a_scale",
-                  "a_zero", "b_scale", "b_zero", "x_scale", "x_zero", "weight_scale", "weight_zero", "y_scale",
-                  "y_zero", "source", "weights", "offsets", "shift", "pad_width", "repetitions", "repeats", "data",
-                  "indptr", "window", "target_lengths", "theta", "ends", "delta", "decay", "skip"}
+                  "value_cache", "pages", "table", "scores", "recurrent", "recurrent_bias", "start_cell", "peepholes",
+                  "a_scale", "a_zero", "b_scale", "b_zero", "x_scale", "x_zero", "weight_scale", "weight_zero",
+                  "y_scale", "y_zero", "source", "weights", "offsets", "shift", "pad_width", "repetitions", "repeats",
+                  "data", "indptr", "window", "target_lengths", "theta", "ends", "delta", "decay", "skip"}
     for name in topi.__all__:
         for p in inspect.signature(getattr(topi, name)).parameters.values():
             if p.kind is p.POSITIONAL_OR_KEYWORD:

@@ -3,20 +3,22 @@
 x: T[l, b, n], steps first; weight: T[g * h, n], recurrent: T[g * h, h] and the biases: T[g * h], of the g gates in the
 order of PyTorch; start: T[b, h], zeros unless given. lengths: integers [b]: sequence b ends there, behind it the
 output is 0 and the state stays. reverse: from the last step of each sequence to the first. Floats of 16 bits are
-computed in float32 and rounded once, at the end.
+computed in float32 and rounded once, at the end. Activations go by name, or as (name, alpha, beta): those of
+ACTIVATIONS. clip: what they read is at most as far from 0.
 """
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from tilewright.support.errors import described
 from tilewright.te import math as te_math
 from tilewright.te.definition import compute, placeholder
 from tilewright.te.extents import simplified
 from tilewright.te.scan import scan
 from tilewright.te.tensor import Tensor, shape_text
 from tilewright.tir import dtype as dt
-from tilewright.tir.arithmetic import all_of, binary, if_then_else, maximum, select
+from tilewright.tir.arithmetic import absolute, all_of, binary, if_then_else, maximum, minimum, select
 from tilewright.tir.conversion import cast, const
 from tilewright.tir.expr import Expr
 from tilewright.topi.contraction import contraction, reduction_axis
@@ -27,6 +29,46 @@ from tilewright.topi.types import FLOAT, accumulator, check_kind, common_type
 
 _F = te_math.FUNCTIONS
 Step = Callable[..., Sequence[Expr]]
+Activation = str | tuple[Any, ...]
+
+
+def _relu(x: Expr) -> Expr:
+    return maximum(x, const(0.0, x.dtype))
+
+
+# each of x, alpha and beta; the numbers are those where none are given
+ACTIVATIONS: dict[str, tuple[Callable[[Expr, float, float], Expr], float, float]] = {
+    "sigmoid": (lambda x, a, b: _F["sigmoid"](x), 0.0, 0.0), "tanh": (lambda x, a, b: _F["tanh"](x), 0.0, 0.0),
+    "relu": (lambda x, a, b: _relu(x), 0.0, 0.0), "affine": (lambda x, a, b: x * a + b, 1.0, 0.0),
+    "leakyrelu": (lambda x, a, b: select(binary("ge", x, 0.0), x, x * a), 0.01, 0.0),
+    "thresholdedrelu": (lambda x, a, b: select(binary("gt", x, a), x, const(0.0, x.dtype)), 1.0, 0.0),
+    "scaledtanh": (lambda x, a, b: _F["tanh"](x * b) * a, 1.0, 1.0),
+    "hardsigmoid": (lambda x, a, b: minimum(_relu(x * a + b), const(1.0, x.dtype)), 0.2, 0.5),
+    "elu": (lambda x, a, b: select(binary("ge", x, 0.0), x, _F["expm1"](x) * a), 1.0, 0.0),
+    "softsign": (lambda x, a, b: x / (absolute(x) + 1.0), 0.0, 0.0),
+    "softplus": (lambda x, a, b: _relu(x) + _F["log1p"](_F["exp"](-absolute(x))), 0.0, 0.0),
+}
+
+
+def _functions(op: str, activations: Sequence[Activation], count: int, clip: float | None,
+               what: str = "an activation") -> list[Callable[[Expr], Expr]]:
+    """The activations as functions. Raises TensorExpressionError for unknown ones, and another number of them."""
+    check(len(activations) == count, op, f"activations is {described(activations)}, {count} are needed")
+    found: list[Callable[[Expr], Expr]] = []
+    for given in activations:
+        name, *numbers = given if isinstance(given, tuple) else (given,)
+        check_choice(op, what, name, ACTIVATIONS)
+        rule, *defaults = ACTIVATIONS[name]
+        alpha, beta = [float(v) for v in (*numbers, *defaults[len(numbers):])]
+
+        def function(x: Expr, rule: Any = rule, alpha: float = alpha, beta: float = beta) -> Expr:
+            if clip is not None:
+                limit = const(float(clip), x.dtype)
+                x = minimum(maximum(x, -limit), limit)
+            made: Expr = rule(x, alpha, beta)
+            return made
+        found.append(function)
+    return found
 
 
 class _Layer:
@@ -145,22 +187,21 @@ class _Layer:
 
 
 def rnn(x: Tensor, weight: Tensor, recurrent: Tensor, bias: Tensor | None = None, recurrent_bias: Tensor | None = None,
-        start: Tensor | None = None, lengths: Tensor | None = None, *, nonlinearity: str = "tanh",
-        reverse: bool = False) -> tuple[Tensor, Tensor]:
-    """(y, last): h = tanh(weight x + bias + recurrent h + recurrent_bias) for each step; or relu instead of tanh.
+        start: Tensor | None = None, lengths: Tensor | None = None, *, nonlinearity: Activation = "tanh",
+        reverse: bool = False, clip: float | None = None) -> tuple[Tensor, Tensor]:
+    """(y, last): h = tanh(weight x + bias + recurrent h + recurrent_bias) for each step; or another activation.
 
     y: T[l, b, h], the state after each step; last: T[b, h]. Raises TensorExpressionError where extents differ.
     """
     op = "rnn"
-    check_choice(op, "nonlinearity", nonlinearity, ("tanh", "relu"))
+    activation, = _functions(op, [nonlinearity], 1, clip, "nonlinearity")
     layer = _Layer(op, 1, x, weight, recurrent, bias, recurrent_bias, lengths, reverse, {"start": start})
 
     def make() -> Step:
         product = layer.product("product", layer.rows, 0, lambda t, b, j: layer.before(0, t, b, j))
 
         def step(t: Any, b: Any, j: Any) -> Sequence[Expr]:
-            e = layer.input(t, b, j) + product(t, b, j)
-            return [_F["tanh"](e) if nonlinearity == "tanh" else maximum(e, const(0.0, e.dtype))]
+            return [activation(layer.input(t, b, j) + product(t, b, j))]
         return step
     y, last = layer.run(make)
     return y, last
@@ -168,13 +209,15 @@ def rnn(x: Tensor, weight: Tensor, recurrent: Tensor, bias: Tensor | None = None
 
 def gru(x: Tensor, weight: Tensor, recurrent: Tensor, bias: Tensor | None = None, recurrent_bias: Tensor | None = None,
         start: Tensor | None = None, lengths: Tensor | None = None, *, reset_after: bool = True,
-        reverse: bool = False) -> tuple[Tensor, Tensor]:
+        reverse: bool = False, activations: Sequence[Activation] = ("sigmoid", "tanh"),
+        clip: float | None = None) -> tuple[Tensor, Tensor]:
     """(y, last): h = (1 - z) * n + z * h for each step, with the gates r, z, n in this order.
 
     r and z = sigmoid(W x + bias + R h + recurrent_bias); n = tanh(W x + bias + r * (R h + recurrent_bias)), or
     without reset_after tanh(W x + bias + R (r * h) + recurrent_bias), as in the paper. y: T[l, b, h]; last: T[b, h].
     Source: Cho and others (2014). Raises TensorExpressionError where extents differ.
     """
+    of_gate, of_new = _functions("gru", activations, 2, clip)
     layer = _Layer("gru", 3, x, weight, recurrent, bias, recurrent_bias, lengths, reverse, {"start": start})
 
     def make() -> Step:
@@ -183,7 +226,7 @@ def gru(x: Tensor, weight: Tensor, recurrent: Tensor, bias: Tensor | None = None
 
         def gate(number: int, t: Any, b: Any, j: Any) -> Expr:
             row = layer.row(number, j)
-            return _F["sigmoid"](layer.input(t, b, row) + product(t, b, row))
+            return of_gate(layer.input(t, b, row) + product(t, b, row))
         if not reset_after:
             kept = compute((simplified(layer.steps + 1), layer.batch, layer.size),
                            lambda t, b, j: if_then_else(binary("gt", t, 0), gate(0, t, b, j) * layer.before(
@@ -193,7 +236,7 @@ def gru(x: Tensor, weight: Tensor, recurrent: Tensor, bias: Tensor | None = None
         def step(t: Any, b: Any, j: Any) -> Sequence[Expr]:
             row = layer.row(2, j)
             more = gate(0, t, b, j) * product(t, b, row) if reset_after else inner(t, b, j)
-            new = _F["tanh"](layer.input(t, b, row) + more)
+            new = of_new(layer.input(t, b, row) + more)
             z = gate(1, t, b, j)
             return [(1.0 - z) * new + z * layer.before(0, t, b, j)]
         return step
@@ -202,25 +245,41 @@ def gru(x: Tensor, weight: Tensor, recurrent: Tensor, bias: Tensor | None = None
 
 
 def lstm(x: Tensor, weight: Tensor, recurrent: Tensor, bias: Tensor | None = None, recurrent_bias: Tensor | None = None,
-         start: Tensor | None = None, start_cell: Tensor | None = None, lengths: Tensor | None = None, *,
-         reverse: bool = False) -> tuple[Tensor, Tensor, Tensor]:
+         start: Tensor | None = None, start_cell: Tensor | None = None, lengths: Tensor | None = None,
+         peepholes: Tensor | None = None, *, reverse: bool = False,
+         activations: Sequence[Activation] = ("sigmoid", "tanh", "tanh"), clip: float | None = None,
+         coupled: bool = False) -> tuple[Tensor, Tensor, Tensor]:
     """(y, last, last cell): c = f * c + i * g and h = o * tanh(c) for each step, with the gates i, f, g, o in order.
 
     i, f and o = sigmoid(W x + bias + R h + recurrent_bias), g the tanh of its own. y: T[l, b, h]; last, last cell:
-    T[b, h]. Source: Hochreiter and Schmidhuber (1997), with the forget gate of Gers and others (2000).
-    Raises TensorExpressionError where extents differ.
+    T[b, h]. peepholes: T[3 * h], by which i and f read the cell, and o the new one. coupled: f is 1 - i. activations:
+    of the gates, of g, of the cell that is shown. Source: Hochreiter and Schmidhuber (1997), with the forget gate and
+    the peepholes of Gers and others (2000). Raises TensorExpressionError where extents differ.
     """
+    of_gate, of_new, of_cell = _functions("lstm", activations, 3, clip)
     layer = _Layer("lstm", 4, x, weight, recurrent, bias, recurrent_bias, lengths, reverse,
                    {"start": start, "start_cell": start_cell})
+
+    if peepholes is not None:
+        check_tensors("lstm", peepholes=peepholes)
+        check_rank("lstm", "peepholes", peepholes, 1)
+        check_extent("lstm", "the extent of peepholes", peepholes.shape[0], simplified(layer.size * 3))
 
     def make() -> Step:
         product = layer.product("product", layer.rows, 0, lambda t, b, j: layer.before(0, t, b, j))
 
         def step(t: Any, b: Any, j: Any) -> Sequence[Expr]:
-            i, f, g, o = (_F["tanh" if n == 2 else "sigmoid"](layer.input(t, b, layer.row(n, j)) + product(
-                t, b, layer.row(n, j))) for n in range(4))
-            cell = f * layer.before(1, t, b, j) + i * g
-            return [o * _F["tanh"](cell), cell]
+            def read(gate: int, cell: Expr) -> Expr:
+                row = layer.row(gate, j)
+                e = layer.input(t, b, row) + product(t, b, row)
+                if peepholes is None or gate == 2:
+                    return e
+                return e + cast(e.dtype, peepholes(layer.row(min(gate, 2), j))) * cell
+            before = layer.before(1, t, b, j)
+            i, g = of_gate(read(0, before)), of_new(read(2, before))
+            f = 1.0 - i if coupled else of_gate(read(1, before))
+            cell = f * before + i * g
+            return [of_gate(read(3, cell)) * of_cell(cell), cell]
         return step
     y, last, cell = layer.run(make)
     return y, last, cell
