@@ -66,7 +66,7 @@ class Function:
         objects of some numbers, which the argument checker refuses.
         """
         raised_inside = getattr(error, "__tvm_ffi_error__", None)
-        refused = raised_inside is not None and _is_refusal(error, self.name)
+        refused = raised_inside is not None and self._is_refusal(error)
         converted = self._numbers(args) if refused else self.convert(args) if raised_inside is None else args
         if converted is not args:
             try:
@@ -74,12 +74,21 @@ class Function:
             except Exception as second:
                 error, raised_inside = interrupts.taken(second) or second, getattr(second, "__tvm_ffi_error__", None)
         unread = raised_inside is None and isinstance(error, (BufferError, TypeError, ValueError))
-        if self.signature is not None and (unread or raised_inside is not None and _is_refusal(error, self.name)):
+        if self.signature is not None and (unread or raised_inside is not None and self._is_refusal(error)):
             self._explain(args)
             if not isinstance(error, CallError):
                 kind = CallTypeError if isinstance(error, TypeError) else CallValueError
                 raise kind(str(error)) from None
         raise error
+
+    def _is_refusal(self, error: BaseException) -> bool:
+        """True for an error of the argument checker, before anything has run: the native library may know only the
+        plain Python kinds. Of a function without a signature, such as a global one, the kernel's name is not known."""
+        if not isinstance(error, (ValueError, TypeError)):
+            return False
+        names = {self.name} if self.signature is None else {self.name, self.signature.name}
+        return str(error).startswith(tuple(f"{name}: " for name in names)) or (
+            self.signature is None and isinstance(error, CallError))
 
     def ordered(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, ...]:
         """The arguments in the order of the parameters. Raises CallTypeError unless each is given once."""
@@ -199,12 +208,6 @@ def _needs_a_look(a: Any) -> bool:
 def _are_not_given(names: Sequence[str]) -> str:
     several = len(names) > 1
     return f"argument{'s' if several else ''} {', '.join(names)} {'are' if several else 'is'} not given"
-
-
-def _is_refusal(error: BaseException, name: str) -> bool:
-    """True for an error of the argument checker, before anything has run: the native library may know only the plain
-    Python kinds."""
-    return isinstance(error, (ValueError, TypeError)) and str(error).startswith(f"{name}: ")
 
 
 def wrap_result(result: Any) -> Any:
