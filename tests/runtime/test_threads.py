@@ -202,6 +202,31 @@ def test_a_child_forked_while_another_thread_builds_can_build():
     assert out == "fine True\n"
 
 
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="needs the threads of a process as files")
+def test_threads_that_leave_the_caller_s_processor_may_come_back(cover):
+    """Whom the kernel wakes on the caller's processor moves away; where it may run stays as it was."""
+    allowed = os.sched_getaffinity(0)
+    for one in (None, min(allowed)):
+        if one is not None:                              # there is no other processor
+            os.sched_setaffinity(0, {one})
+        try:
+            set_num_threads(3)
+            for _ in range(6):
+                time.sleep(0.02)                         # for workers to fall asleep
+                hits = np.zeros((40, 8), "int32")
+                cover(hits)
+                assert (hits == 1).all()
+        finally:
+            os.sched_setaffinity(0, allowed)
+    masks = []
+    for task in Path("/proc/self/task").iterdir():
+        try:
+            masks.append(os.sched_getaffinity(int(task.name)))
+        except ProcessLookupError:
+            continue
+    assert all(m in (allowed, {min(allowed)}) for m in masks)
+
+
 def test_a_thread_takes_a_lock_that_it_holds():
     lock, passed = ForkSafeLock(), []
 

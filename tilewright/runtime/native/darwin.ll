@@ -8,6 +8,16 @@ define internal i32 @tw_mark_process(ptr %pool, ptr %alive.at) nounwind {
   ret i32 %id
 }
 
+; The processor on which this thread runs: it is not known.
+define internal i32 @tw_processor() nounwind {
+  ret i32 -1
+}
+
+; Move this thread away from a processor: nothing does that here.
+define internal void @tw_leave(i32 %processor) nounwind {
+  ret void
+}
+
 ; TILEWRIGHT_NUM_THREADS, else the processors that are online.
 define internal i32 @tw_default_threads() cold noinline optnone nounwind {
 entry:

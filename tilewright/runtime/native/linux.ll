@@ -1,4 +1,4 @@
-; What differs by operating system: marking the process, counting the processors (Linux).
+; What differs by operating system: marking the process, counting the processors, moving between them (Linux).
 
 ; 1, in a page at *alive that the kernel zeroes in a forked child. Where it does not know how to (before Linux 4.14)
 ; *alive stays null and the result is the process id.
@@ -87,6 +87,48 @@ limit:
   ret i32 %r
 }
 
+; The processor on which this thread runs; negative where that is not known.
+define internal i32 @tw_processor() nounwind {
+  %r = call i32 @sched_getcpu()
+  ret i32 %r
+}
+
+; Move this thread away from a processor, where it may run on others; it may come back later.
+define internal void @tw_leave(i32 %processor) cold noinline optnone nounwind {
+entry:
+  %allowed = alloca [128 x i64], align 8
+  %others = alloca [128 x i64], align 8
+  %here = call i32 @sched_getcpu()
+  %same = icmp eq i32 %here, %processor
+  %known = icmp ult i32 %here, 8192
+  %both = and i1 %same, %known
+  br i1 %both, label %ask, label %done
+ask:
+  call void @llvm.memset.p0.i64(ptr align 8 %allowed, i8 0, i64 1024, i1 false)
+  %failed = call i32 @sched_getaffinity(i32 0, i64 1024, ptr %allowed)
+  %unknown = icmp slt i32 %failed, 0
+  br i1 %unknown, label %done, label %move
+move:
+  call void @llvm.memcpy.p0.p0.i64(ptr align 8 %others, ptr align 8 %allowed, i64 1024, i1 false)
+  %wide = zext i32 %here to i64
+  %index = lshr i64 %wide, 6
+  %shift = and i64 %wide, 63
+  %bit = shl i64 1, %shift
+  %keep = xor i64 %bit, -1
+  %word.at = getelementptr i64, ptr %others, i64 %index
+  %word = load i64, ptr %word.at, align 8
+  %without = and i64 %word, %keep
+  store i64 %without, ptr %word.at, align 8
+  %refused = call i32 @sched_setaffinity(i32 0, i64 1024, ptr %others)      ; where there are none
+  %stays = icmp ne i32 %refused, 0
+  br i1 %stays, label %done, label %free
+free:
+  %f = call i32 @sched_setaffinity(i32 0, i64 1024, ptr %allowed)
+  br label %done
+done:
+  ret void
+}
+
 @tw_quota = $VARIABLE global i32 0                       ; processors that the control group grants, when known
 
 declare ptr @mmap(ptr, i64, i32, i32, i32, i64)
@@ -94,6 +136,8 @@ declare i32 @madvise(ptr, i64, i32)
 declare ptr @getenv(ptr)
 declare i32 @atoi(ptr)
 declare i32 @sched_getaffinity(i32, i64, ptr)
+declare i32 @sched_setaffinity(i32, i64, ptr)
+declare i32 @sched_getcpu()
 declare ptr @fopen(ptr, ptr)
 declare i32 @fscanf(ptr, ptr, ...)
 declare i32 @fclose(ptr)

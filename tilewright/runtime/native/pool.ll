@@ -9,14 +9,15 @@
 ; costs nothing. A worker enters by counting itself in %active *before* it looks at %open, the caller closes %open
 ; *before* it looks at %active (both sequentially consistent), so none is missed.
 ; While a region is open every other one (nested, or of another thread of the process) runs serially in its caller:
-; nobody ever waits for a lock. Idle workers spin, then yield, then sleep.
+; nobody ever waits for a lock. Idle workers spin, then yield, then sleep. The kernel may wake one on the processor of
+; the caller, where it would wait for the caller's time to be up: it moves to another one (`tw_leave`).
 ; After fork() the child finds the page at %alive zeroed (without such a page: another process id) and makes itself
 ; a new pool.
 
 %part = type { i64, i64, [6 x i64] }                      ; next iteration, end
 %pool = type { i32, [15 x i32],                           ; 0 busy: a region is running
                i32, [15 x i32],                           ; 2 active: workers inside the region
-               i64, ptr, ptr, i64, i32, [7 x i32],        ; 4 open, 5 fn, 6 env, 7 chunk, 8 parts, 9 -
+               i64, ptr, ptr, i64, i32, [7 x i32],        ; 4 open, 5 fn, 6 env, 7 chunk, 8 parts, 9 the caller's processor
                i64, i32, i32, i32, i32, ptr, [4 x i64],   ; 10 generation, 11 threads, 12 workers, 13 sleepers,
                                                           ; 14 process, 15 alive, 16 -
                [128 x i8], [128 x i8], [3584 x i8],       ; 17 mutex, 18 condition, 19 -
@@ -142,9 +143,13 @@ publish:
 wake:
   %mutex = getelementptr %pool, ptr %pool, i64 0, i32 17
   %condition = getelementptr %pool, ptr %pool, i64 0, i32 18
+  %processor = call i32 @tw_processor()
+  %processor.at = getelementptr %pool, ptr %pool, i64 0, i32 9
+  store atomic i32 %processor, ptr %processor.at monotonic, align 4
   %l = call i32 @pthread_mutex_lock(ptr %mutex)
   %b = call i32 @pthread_cond_broadcast(ptr %condition)
   %u = call i32 @pthread_mutex_unlock(ptr %mutex)
+  %give = call i32 @sched_yield()                        ; to one that was woken on this processor: it leaves
   br label %work
 
 work:
@@ -243,6 +248,9 @@ idle.next:
 
 sleep:
   call void @tw_sleep(ptr %pool, i64 %last)
+  %processor.at = getelementptr %pool, ptr %pool, i64 0, i32 9
+  %processor = load atomic i32, ptr %processor.at monotonic, align 4
+  call void @tw_leave(i32 %processor)
   br label %woken
 woken:
   br label %look
