@@ -2,7 +2,7 @@
 
     y[n, o, i, j] = sum over c of w[o, c, 0, 0] * x[n, c, i * s, j * s]
 ->
-    p[n, c, i * width + j] = x[n, c, i * s, j * s]               # where s > 1: pixels that follow each other in memory
+    p[n, c, i * width + j] = x[n, c, i * s, j * s]               # a copy where s > 1, else another name for x
     y[n, o, p] = sum over c of w[o, c] * p[n, c, p]              # p = i * width + j
 
 Pixels are the lanes of vectors, and x the operand that is packed. Where the filters are constant, it costs nothing to
