@@ -33,7 +33,7 @@ from tilewright.script import tir as T
 from tilewright.support.errors import LowerError
 from tilewright.support.target import target
 from tilewright.te.prim_func import create_prim_func
-from tilewright.tir.arithmetic import all_of, ceildiv, if_then_else, intrinsic
+from tilewright.tir.arithmetic import all_of, ceildiv, if_then_else, intrinsic, minimum
 from tilewright.tir.buffer import Buffer, BufferRegion, Load, MatchBuffer, decl_buffer
 from tilewright.tir.conversion import convert
 from tilewright.tir.expr import Broadcast, Expr, IntImm, Ramp, Var
@@ -338,12 +338,13 @@ def test_stores_into_a_tile_lose_the_guard_of_its_readers() -> None:
     assert tile.annotations == {PADDED: True}
 
 
-@pytest.mark.parametrize("column, filled", [("j", True), ("i", False)])
-def test_a_buffer_is_padded_where_its_stores_fill_all_lanes(column: str, filled: bool) -> None:
+@pytest.mark.parametrize("column, whole, filled", [("j", True, True), ("i", True, False), ("j", False, False)])
+def test_a_buffer_is_padded_where_its_stores_fill_all_lanes(column: str, whole: bool, filled: bool) -> None:
     n, o, i, j, v = (Var(name) for name in ("n", "o", "i", "j", "v"))
+    columns = 4 if whole else minimum(n, 4)
     S, B = decl_buffer((4, 4), name="S"), decl_buffer((n, 4), name="B")
     row = intrinsic("likely", o < n)
-    fill = loop(i, 4, loop(j, 4, IfThenElse(row, Store(S, convert(1.0), (i, {"i": i, "j": j}[column])))))
+    fill = loop(i, 4, loop(j, columns, IfThenElse(row, Store(S, convert(1.0), (i, {"i": i, "j": j}[column])))))
     read = loop(v, 4, IfThenElse(row, Store(B, S[v, 3 - v], (o, v))), "vectorized")
     func = relax_private_guards(plain([B], loop(o, ceildiv(n, 4) * 4, Allocate(S, seq([fill, read])))))
     tile = next(s for s in statements(func.body) if isinstance(s, Allocate))

@@ -226,6 +226,8 @@ class _Relaxing(Copier):
                 return False
             if not own <= scope.inner & self.domains.keys() or own & seen or not is_dense(index, self.domains):
                 return False
+            if not all(isinstance(bound, tir.IntImm) for v in own for bound in self.domains[v]):
+                return False                               # such a loop may end early
             seen |= own
         inside = {v for i in s.indices for v in free_vars(i)}
         around = self.vector_vars - scope.inner            # lanes that each have a buffer of their own
