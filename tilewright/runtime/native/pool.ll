@@ -9,8 +9,9 @@
 ; costs nothing. A worker enters by counting itself in %active *before* it looks at %open, the caller closes %open
 ; *before* it looks at %active (both sequentially consistent), so none is missed.
 ; While a region is open every other one (nested, or of another thread of the process) runs serially in its caller:
-; nobody ever waits for a lock. Idle workers spin, then yield, then sleep. The kernel may wake one on the processor of
-; the caller, where it would wait for the caller's time to be up: it moves to another one (`tw_leave`).
+; nobody ever waits for a lock. Idle workers spin, then yield, then sleep. The kernel may start or wake one on the
+; processor of the caller, where it would wait for the caller's time to be up: it moves to another one (`tw_leave`) when
+; it wakes, and when it has nothing to do.
 ; After fork() the child finds the page at %alive zeroed (without such a page: another process id) and makes itself
 ; a new pool.
 
@@ -130,6 +131,9 @@ publish:
   %parts.at = getelementptr %pool, ptr %pool, i64 0, i32 8
   store atomic i32 %parts, ptr %parts.at monotonic, align 8
   call void @tw_cut(ptr %pool, i64 %count, i64 %size, i32 %parts)
+  %processor = call i32 @tw_processor()
+  %processor.at = getelementptr %pool, ptr %pool, i64 0, i32 9
+  store atomic i32 %processor, ptr %processor.at monotonic, align 4
   %generation.at = getelementptr %pool, ptr %pool, i64 0, i32 10
   %generation = load i64, ptr %generation.at, align 8
   %generation.next = add i64 %generation, 1
@@ -143,9 +147,6 @@ publish:
 wake:
   %mutex = getelementptr %pool, ptr %pool, i64 0, i32 17
   %condition = getelementptr %pool, ptr %pool, i64 0, i32 18
-  %processor = call i32 @tw_processor()
-  %processor.at = getelementptr %pool, ptr %pool, i64 0, i32 9
-  store atomic i32 %processor, ptr %processor.at monotonic, align 4
   %l = call i32 @pthread_mutex_lock(ptr %mutex)
   %b = call i32 @pthread_cond_broadcast(ptr %condition)
   %u = call i32 @pthread_mutex_unlock(ptr %mutex)
@@ -238,6 +239,12 @@ relax:
   $PAUSE
   br label %idle.next
 tired:
+  %first = icmp eq i32 %idle, 2000
+  br i1 %first, label %apart, label %weary
+apart:
+  call void @tw_part_from_caller(ptr %pool)
+  br label %weary
+weary:
   %yielding = icmp ult i32 %idle, 3000
   br i1 %yielding, label %yield, label %sleep
 yield:
@@ -248,12 +255,19 @@ idle.next:
 
 sleep:
   call void @tw_sleep(ptr %pool, i64 %last)
-  %processor.at = getelementptr %pool, ptr %pool, i64 0, i32 9
-  %processor = load atomic i32, ptr %processor.at monotonic, align 4
-  call void @tw_leave(i32 %processor)
+  call void @tw_part_from_caller(ptr %pool)
   br label %woken
 woken:
   br label %look
+}
+
+; Leave the processor of the caller.
+define internal void @tw_part_from_caller(ptr %pool) nounwind {
+entry:
+  %processor.at = getelementptr %pool, ptr %pool, i64 0, i32 9
+  %processor = load atomic i32, ptr %processor.at monotonic, align 4
+  call void @tw_leave(i32 %processor)
+  ret void
 }
 
 ; Wait until a region other than `last` is open.
