@@ -13,6 +13,7 @@ FEW_ROWS = 128                   # of A, for which B is read in place
 FEW_STEPS = 64                   # rows of B that are read side by side then; half of them for half the rows
 CACHE_BYTES = 400 * 1024         # share of the second-level cache for rows of A
 BLOCKS_PER_THREAD = 8            # so that threads finish at about the same time
+UNEVEN = 1.08                    # times the mean that a thread may have of the columns
 FEWEST_BLOCK_ROWS = 240          # of a thread's share: with fewer, packing B costs more than threads gain
 STREAM = 5.3                     # multiply-adds in the time in which a vector comes from the second-level cache
 SCALAR = 0.5                     # and in that which a scalar of A takes
@@ -86,13 +87,13 @@ def choose_blocks(batch: int, m: int, n: int, k: int, tile: Tile, itemsize: int,
     depth = k if k <= DEEPEST or narrow else even(k, DEPTH)
     columns = even(n, max(tile.columns, SLAB_BYTES // (depth * itemsize)), tile.columns)
     slabs, cores, rows = batch * -(-n // columns), target.num_cores, m
-    if slabs % cores and slabs < BLOCKS_PER_THREAD * cores:
+    if _most(batch, n, columns, cores) > UNEVEN and slabs < BLOCKS_PER_THREAD * cores:
         panels = -(-n // tile.columns)
         if packs and slabs == 1 and panels % cores == 0 and m * k * itemsize <= SLAB_BYTES:
             return Blocks(depth, panels // cores * tile.columns, even(m, m, tile.rows))
         rows = max(min(FEWEST_BLOCK_ROWS, -(-m * batch // cores)), m * batch // (BLOCKS_PER_THREAD * cores))
         shares = -(-m // rows)
-        even_shares = [s for s in range(shares, 0, -1) if slabs * s % cores == 0]
+        even_shares = [s for s in range(shares, 0, -1) if batch * s % cores == 0]
         if even_shares and slabs * shares < BLOCKS_PER_THREAD * cores:
             rows = -(-m // even_shares[0])                             # as many for each thread
     return Blocks(depth, columns, even(m, rows, tile.rows))
@@ -110,8 +111,16 @@ def choose_blocks_in_place(batch: int, m: int, n: int, k: int, tile: Tile, items
         if _share(strips, cores) < _share(panels, cores):
             rows = -(-strips // cores) * tile.rows
         else:
-            columns = min(columns, even(n, -(-n // cores), tile.columns))
+            slabs = cores * -(-n // (cores * columns))
+            columns = even(n, -(-n // slabs), tile.columns)
     return Blocks(depth, columns, rows, panels_outside=depth < k)
+
+
+def _most(batch: int, n: int, columns: int, cores: int) -> float:
+    """How many times the mean of all threads that thread has of the columns which has most, in slabs of `columns`."""
+    slabs = -(-n // columns)
+    products, rest = divmod(-(-batch * slabs // cores), slabs)
+    return (products * n + min(rest * columns, n)) * cores / (batch * n)
 
 
 def _share(parts: int, cores: int) -> float:
