@@ -10,7 +10,8 @@ SLAB_BYTES = 512 * 1024          # of packed B that is reused from the second-le
 DEPTH = 512                      # steps of k in a slab
 DEEPEST = 640                    # steps of k that are taken in one
 FEW_ROWS = 128                   # of A, for which B is read in place
-FEW_STEPS = 64                   # rows of B that are read side by side then; half of them for half the rows
+FEWEST_FOR_TILES = 8             # of which a tile needs rows of B as seldom as the second-level cache gives them
+FEW_STEPS = 32                   # rows of B that are read side by side for fewer
 CACHE_BYTES = 400 * 1024         # share of the second-level cache for rows of A
 BLOCKS_PER_THREAD = 8            # so that threads finish at about the same time
 UNEVEN = 1.08                    # times the mean that a thread may have of the columns
@@ -100,11 +101,11 @@ def choose_blocks(batch: int, m: int, n: int, k: int, tile: Tile, itemsize: int,
 
 
 def choose_blocks_in_place(batch: int, m: int, n: int, k: int, tile: Tile, itemsize: int, target: Target) -> Blocks:
-    """Blocks of a product that does not pay for a copy of B: some of its rows at a time are read from end to end, while
-    the results stay in cache."""
-    steps = FEW_STEPS if 2 * m >= FEW_ROWS else FEW_STEPS // 2
+    """Blocks of a product that does not pay for a copy of B: tiles read it as it lies. For very few rows of A, which
+    take B from memory as fast as it comes, some of B's rows at a time are read from end to end."""
     short = n <= 2 * tile.columns                         # rows of B, which follow each other closely
-    depth = k if short or k <= 2 * FEW_STEPS else even(k, steps)
+    streams = m < FEWEST_FOR_TILES and k > 4 * FEW_STEPS and not short
+    depth = even(k, FEW_STEPS) if streams else k
     columns, rows = even(n, max(tile.columns, SLAB_BYTES // (m * itemsize)), tile.columns), even(m, m, tile.rows)
     cores, panels, strips = target.num_cores, -(-n // tile.columns), rows // tile.rows
     if batch < cores:
@@ -113,7 +114,7 @@ def choose_blocks_in_place(batch: int, m: int, n: int, k: int, tile: Tile, items
         else:
             slabs = cores * -(-n // (cores * columns))
             columns = even(n, -(-n // slabs), tile.columns)
-    return Blocks(depth, columns, rows, panels_outside=depth < k)
+    return Blocks(depth, columns, rows, panels_outside=streams)
 
 
 def _most(batch: int, n: int, columns: int, cores: int) -> float:
