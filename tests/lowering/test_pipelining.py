@@ -8,6 +8,7 @@ import tilewright as tw
 from tilewright import te
 from tilewright.lowering import PASSES, lower
 from tilewright.schedule import Schedule
+from tilewright.script import from_source
 from tilewright.support.errors import LowerError
 from tilewright.te.prim_func import create_prim_func
 from tilewright.tir import interp
@@ -120,6 +121,47 @@ def test_pipelines_that_are_refused(stages, order, message):
     sch.annotate(loops[0], "software_pipeline_order", order)
     with pytest.raises(LowerError, match=message):
         lower(sch.func)
+
+
+@pytest.mark.parametrize("order", [[0, 1, 2], [1, 0, 2]])
+@pytest.mark.parametrize("stages", [[0, 0, 1], [0, 1, 2]])
+def test_a_pipeline_that_prefetches(stages, order):
+    sch, loops = product()
+    sch.annotate(loops[0], "software_pipeline_stage", stages)
+    sch.annotate(loops[0], "software_pipeline_order", order)
+    sch.annotate(loops[0], "prefetch", [["B", 2]])
+    assert prefetches(check(sch.func))
+
+
+@pytest.mark.parametrize("stages, order", [([0, 0, 1], [0, 1, 2]), ([0, 1, 2], [1, 0, 2]), ([0, 1, 1], [0, 1, 2])])
+def test_a_pipeline_of_blocks_of_several_statements(stages, order):
+    f = from_source('''@T.prim_func
+def f(A: T.Buffer((9,), "int32"), B: T.Buffer((9,), "int32")):
+    P = T.alloc_buffer((9,), "int32")
+    Q = T.alloc_buffer((9,), "int32")
+    R = T.alloc_buffer((9,), "int32")
+    for i in range(9):
+        with T.block("P"):
+            v = T.axis.spatial(9, i)
+            P[v] = A[v] + 1
+            Q[v] = A[v] * 2
+        with T.block("R"):
+            v = T.axis.spatial(9, i)
+            R[v] = P[v]
+            R[v] = R[v] * Q[v]
+            R[v] = R[v] - 3
+        with T.block("B"):
+            v = T.axis.spatial(9, i)
+            B[v] = R[v]
+''')
+    sch = Schedule(f)
+    sch.annotate(sch.get_loops("R")[0], "software_pipeline_stage", stages)
+    sch.annotate(sch.get_loops("R")[0], "software_pipeline_order", order)
+    a = np.arange(9, dtype="int32")
+    for runs in (lambda *x: interp.run(lower(sch.func), *x), tw.build(sch.func)["f"]):
+        out = np.zeros(9, "int32")
+        runs(a, out)
+        np.testing.assert_array_equal(out, (a + 1) * a * 2 - 3)
 
 
 def test_a_pipeline_over_memory_that_outlives_the_iteration():

@@ -5,6 +5,7 @@ from tilewright.arith.analyzer import Analyzer
 from tilewright.lowering.conditions import guard
 from tilewright.lowering.hulls import Hull, hull_of, join_hulls
 from tilewright.lowering.scopes import analyzer_for, loop_scope
+from tilewright.lowering.software_pipeline import STAGE, after_others
 from tilewright.lowering.walking import map_stmts
 from tilewright.tir import dtype as dt
 from tilewright.tir.arithmetic import binary, intrinsic
@@ -58,7 +59,16 @@ def _with_prefetches(loop: For, analyzer: Analyzer) -> For:
                 asked = _requests(loop, step.body, buffer, offset, analyzer)
             body = _replaced(body, step, step.replace(body=seq([*asked, step.body])))
     notes = {k: v for k, v in loop.annotations.items() if k != PREFETCH}
+    if STAGE in notes:
+        return loop.replace(body=_below_allocations(ahead, body), annotations=after_others(notes, len(ahead)))
     return loop.replace(body=seq([*ahead, body]), annotations=notes)
+
+
+def _below_allocations(ahead: list[Stmt], body: Stmt) -> Stmt:
+    """The requests, then body, whose allocations are around both."""
+    if isinstance(body, Allocate):
+        return body.replace(body=_below_allocations(ahead, body.body))
+    return seq([*ahead, body])
 
 
 def _reads(body: Stmt, name: str) -> dict[Buffer, list[tuple[Expr, ...]]]:

@@ -205,6 +205,41 @@ def annotated_steps(stages: Sequence[int]) -> dict[str, Any]:
     return {STAGE: list(stages), ORDER: list(range(len(stages)))}
 
 
+def after_others(annotations: Mapping[str, Any], count: int) -> Mapping[str, Any]:
+    """The annotations of a pipeline with `count` statements more at its start, of the first stage; as they are where
+    they are not right.
+    """
+    rows = _rows(annotations)
+    if rows is None:
+        return annotations
+    stages, orders = rows
+    return {**annotations, STAGE: [0] * count + stages, ORDER: [*range(count), *(k + count for k in orders)]}
+
+
+def in_parts(annotations: Mapping[str, Any], counts: Sequence[int]) -> Mapping[str, Any]:
+    """The annotations of a pipeline whose statements have become `counts` of them each; as they are where they are not
+    right.
+    """
+    rows = _rows(annotations)
+    if rows is None or len(rows[0]) != len(counts):
+        return annotations
+    stages, orders = rows
+    parts = [k for k, n in enumerate(counts) for _ in range(n)]
+    turns = sorted(range(len(parts)), key=lambda n: (orders[parts[n]], n))
+    return {**annotations, STAGE: [stages[k] for k in parts], ORDER: [turns.index(n) for n in range(len(parts))]}
+
+
+def _rows(annotations: Mapping[str, Any]) -> tuple[list[Any], list[int]] | None:
+    """The stages, and the turns of the statements in an iteration; None where these are not in order."""
+    stages = annotations[STAGE]
+    if not isinstance(stages, (list, tuple)):
+        return None
+    numbers = list(range(len(stages)))
+    orders = annotations.get(ORDER, numbers)
+    fits = isinstance(orders, (list, tuple)) and all(isinstance(k, int) for k in orders) and sorted(orders) == numbers
+    return ([*stages], [*orders]) if fits else None
+
+
 def pipelines(func: PrimFunc) -> Iterator[For]:
     """The loops of func that are annotated as software pipelines."""
     return (s for s in statements(func.body) if isinstance(s, For) and STAGE in s.annotations)
