@@ -145,3 +145,20 @@ def test_the_wide_copy_of_a_size_is_shown_by_its_name():
     f = tw.build(s, [x, w, y])
     with pytest.raises(CallError, match=r"\(k >= 1 or m < 1 or n < 1 does not hold\)$"):
         f(np.zeros((0, 5), "float32"), np.zeros(20, "float32"), np.zeros((4, 5), "float32"))
+
+
+@pytest.mark.parametrize("index", ["i * T.int64(4)", "i + n - T.int64(1)", "T.int64(15) - i * T.int64(8)"])
+def test_ends_that_64_bits_do_not_count_are_outside(index):
+    f = from_source(f"""@T.prim_func
+def f(n: T.int64, A: T.Buffer((16,), "int32")):
+    for i in range(n):
+        A[{index}] = 1
+""")
+    native = tw.build(f)["f"]
+    for n in (2**63 - 1, 2**62 + 1, 2**61 + 3):
+        a = np.zeros(16, "int32")
+        with pytest.raises(CallError, match="out of bounds"):
+            native(n, a)
+        assert not a.any()
+    native(-2**63, a)
+    assert not a.any()

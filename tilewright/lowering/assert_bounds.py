@@ -11,7 +11,7 @@ from tilewright.lowering.scopes import analyzer_for, shape_vars
 from tilewright.lowering.walking import map_stmts
 from tilewright.support.errors import LowerError
 from tilewright.tir import dtype as dt
-from tilewright.tir.arithmetic import binary, logical_not
+from tilewright.tir.arithmetic import all_of, binary, logical_not
 from tilewright.tir.assertion import assertion
 from tilewright.tir.buffer import lane_room
 from tilewright.tir.conversion import cast
@@ -92,12 +92,14 @@ class _Sizes:
                 ends, past = self.ends(edge, loops), self.ends(binary("sub", edge, room), loops)
                 if ends is None or past is None:
                     continue
+                top = ends[1] if self.known(room) else past[1]
                 runs = f"index {d} runs from {_text(self, ends[0])} to {_text(self, ends[1])}, the extent is {extent}"
-                below = binary("lt", ends[1], _exact(room)) if self.known(room) else binary("lt", past[1], 0)
-                for condition, against in ((binary("ge", ends[0], 0), binary("lt", ends[0], 0)),
-                                           (below, logical_not(below))):
+                below = binary("lt", top, _exact(room) if self.known(room) else 0)
+                for condition, against, end in ((binary("ge", ends[0], 0), binary("lt", ends[0], 0), ends[0]),
+                                                (below, logical_not(below), top)):
                     if not self.analyzer.prove(condition):
-                        self.ask(stmt, access, runs, condition, self.analyzer.prove(against), loops)
+                        outside = self.analyzer.prove(against)
+                        self.ask(stmt, access, runs, all_of(*self.counted(end), condition), outside, loops)
 
     def ask(self, stmt: Stmt, access: Access, runs: str, condition: Expr, outside: bool, loops: Sequence[For]) -> None:
         at = f"{access.buffer.name}[{', '.join(map(str, access.indices))}]"
@@ -114,6 +116,15 @@ class _Sizes:
             if not isinstance(loop.extent, IntImm):
                 condition = binary("or", condition, binary("lt", _exact(loop.extent), 1))
         self.found.setdefault(str(condition), (condition, f"{at} is out of bounds: {runs}"))
+
+    def counted(self, end: Expr) -> list[Expr]:
+        """What keeps an end, a sum of sizes, from wrapping around in 64 bits."""
+        if self.analyzer.exact(end):
+            return []
+        terms, const = linear(end)
+        most = (dt.integer_range("int64")[1] - abs(const)) // sum(map(abs, terms.values()))
+        large = [x for x in terms if dt.integer_range(x.dtype)[1] > most]
+        return [c for x in large for c in (binary("le", _exact(x), most), binary("ge", _exact(x), -most))]
 
     def decided(self, index: Expr, loops: Sequence[For]) -> Expr:
         """index in its simplest form, where no loop is empty."""
