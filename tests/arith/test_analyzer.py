@@ -295,3 +295,11 @@ def test_the_end_of_a_loop_at_the_least_of_two_bounds_is_below_each():
         assert not an.prove(v * 32 + q * 1024 + 1 < n)
     with an.loop(v, maximum(n, q), 8):
         assert an.prove(v >= n) and an.prove(v >= q) and not an.prove(v > n)
+
+
+def test_bounds_of_an_index_that_its_type_does_not_hold(an):
+    most = Binary("max", Binary("mul", IntImm(3), IntImm(2**30), "int32"), F, "int32")
+    low, high = an.bounds(most)
+    assert high is None and (low is None or low <= 3 * 2**30)
+    with an.places(False):
+        assert an.bounds(most) == (-(2**31), 2**31 - 1)

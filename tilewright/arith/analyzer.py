@@ -311,7 +311,8 @@ class Analyzer(Context):
         dtype = e.dtype
         if dtype in self.types:
             form = form_of(self, e)
-            return self.bounds_of(form) if self.fits(form, dtype) else dt.integer_range(dtype)
+            known = self.in_place and self.is_plain(e) or self.fits(form, dtype)       # not to have wrapped around
+            return self.bounds_of(form) if known else dt.integer_range(dtype)
         out = self.simplify(e)
         return (out.value, out.value) if isinstance(out, IntImm) else dt.integer_range(dt.element_of(dtype))
 
