@@ -186,3 +186,48 @@ def main(B: T.Buffer((16,), "int32"), q: T.int32):
             out = np.zeros(16, "int32")
             run(out, q)
             np.testing.assert_array_equal(out, want)
+
+
+def test_laws_do_not_lead_indices_out_of_their_type():
+    """(x // a + s) // c is (x + s * a) // (a * c) in the integers, and x fits int32, but not x + s * a."""
+    f = from_source('''@T.prim_func
+def f(A: T.Buffer((3,), "int32"), B: T.Buffer((8192,), "int32")):
+    for i in range(512):
+        for j in T.vectorized(16):
+            B[i * 16 + j] = A[(((i * 16 + j) * 234377 - 7) // 511 + 4194300) // 4194301]
+''')
+    a, i = np.arange(10, 13, dtype="int32"), np.arange(8192)
+    agree(f, [a, np.zeros(8192, "int32")], a[((i * 234377 - 7) // 511 + 4194300) // 4194301])
+
+
+def test_guards_whose_terms_do_not_fit_together():
+    """Each side fits int32 as it stands; all that is subtracted, on one side, does not."""
+    f = from_source('''@T.prim_func
+def f(B: T.Buffer((2, 2, 8), "int32")):
+    for j in T.parallel(2):
+        for k in range(2):
+            for i in T.vectorized(8):
+                B[j, k, i] = 3
+                if T.likely(1073741824 - j * 1610612737 - k * 1610612003 >= i):
+                    B[j, k, i] = 7
+''')
+    j, k, i = np.ogrid[:2, :2, :8]
+    want = np.where(1073741824 - j * 1610612737 - k * 1610612003 >= i, 7, 3)
+    agree(f, [np.zeros((2, 2, 8), "int32")], want)
+
+
+def test_the_end_of_a_guard_of_long_steps():
+    """It is (n + 4194305 * j - 2097153) // 2097153, for which n leaves no room where j is 1."""
+    f = from_source('''@T.prim_func
+def f(a: T.handle, B: T.Buffer((2, 1000), "int32")):
+    n, s = T.int32(), T.int32()
+    A = T.match_buffer(a, (n,), "int8", strides=[s])
+    for j, i in T.grid(2, 1000):
+        if T.likely(i * 2097153 < n - (4194305 - j * 4194305)):
+            B[j, i] = 7
+''')
+    assert "T.int64(2097153)" in str(lower(f))            # what code makes of n may do right without, by chance
+    a = np.lib.stride_tricks.as_strided(np.zeros(1, "int8"), (2**31 - 2**20,), (0,))
+    out = np.zeros((2, 1000), "int32")
+    tw.build(f)["f"](a, out)
+    assert (out == 7).all()

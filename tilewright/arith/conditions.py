@@ -165,7 +165,7 @@ def _two_sided(ctx: Context, form: Linear, op: str, dtype: str) -> Expr | None:
 
     def compare(op: str, left: Linear, right: Linear) -> Expr | None:
         least, most = dt.integer_range(dtype)
-        if not all(ctx.holds(side, dtype) and ctx.fits(side, dtype) and least <= side.const <= most
+        if not all(ctx.holds(side, dtype) and ctx.stands(side, dtype) and least <= side.const <= most
                    for side in (left, right)):
             return None
         return Binary(op, written(ctx, left, dtype), written(ctx, right, dtype), "bool")

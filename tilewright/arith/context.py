@@ -25,10 +25,13 @@ class Context:
     - in an index place (indices, extents, bounds and bindings of loops, predicates of blocks), arithmetic on
       variables and constants does not overflow, by what such a place means;
     - a value wraps around, as does arithmetic on what memory holds wherever it stands.
+
+    Once indices have the types in which they are computed (`settled`), that holds of those that are read alone: what
+    is written of int32 has to fit by its bounds.
     """
 
-    def __init__(self, types: tuple[str, ...] = INDEX_TYPES) -> None:
-        self.types = types                                  # those whose expressions are taken apart
+    def __init__(self, types: tuple[str, ...] = INDEX_TYPES, settled: bool = False) -> None:
+        self.types, self.settled = types, settled           # types: those whose expressions are taken apart
         self.in_place = True                                # whether what is read and written is an index
         self.atoms: dict[Any, Atom] = {}
         self.facts: list[Linear] = []                       # each is known to be >= 0
@@ -212,8 +215,14 @@ class Context:
 
     def fits(self, form: Linear, dtype: str) -> bool:
         """True when an expression of dtype that is written as form has the value of form: it cannot wrap around."""
-        if self.in_place and form.exact:
-            return True
+        return self.in_place and form.exact or self._inside(form, dtype)
+
+    def stands(self, form: Linear, dtype: str) -> bool:
+        """`fits`, of an expression that is to be written."""
+        return self._inside(form, dtype) if self.settled and dtype == "int32" else self.fits(form, dtype)
+
+    def _inside(self, form: Linear, dtype: str) -> bool:
+        """True when the bounds of form lie in dtype."""
         least, most = dt.integer_range(dtype)
         lo, hi = self.bounds_of(form)
         if lo is None or hi is None:
@@ -268,7 +277,7 @@ class Context:
         if atom.kind == "select":
             return self.holds(atom.args[2], dtype) and self.holds(atom.args[3], dtype)
         least, most = dt.integer_range(dtype)
-        return all(self.holds(x, dtype) and self.fits(x, dtype) and (x.terms or least <= x.const <= most)
+        return all(self.holds(x, dtype) and self.stands(x, dtype) and (x.terms or least <= x.const <= most)
                    for x in atom.args)
 
 

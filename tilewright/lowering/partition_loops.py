@@ -37,7 +37,7 @@ def partition_loops(func: tir.PrimFunc) -> tir.PrimFunc:
     if not any(is_likely(e) for s in statements(func.body) for x in expressions(s) for e in walk(x)
                if type(e) is tir.Call):
         return func
-    return func.with_body(_Partition(analyzer_for(func)).visit(func.body))
+    return func.with_body(_Partition(analyzer_for(func, settled=True)).visit(func.body))
 
 
 @dataclass

@@ -55,9 +55,11 @@ def widened_shape_vars(body: Stmt, shapes: Iterable[Var]) -> list[Var]:
     return out
 
 
-def analyzer_for(func: PrimFunc) -> Analyzer:
-    """An Analyzer that knows the shape variables of func to be at least 0, and the most that they can be."""
-    analyzer = Analyzer()
+def analyzer_for(func: PrimFunc, settled: bool = False) -> Analyzer:
+    """An Analyzer that knows the shape variables of func to be at least 0, and the most that they can be. settled:
+    indices are computed in the types that they have, as from `widen_indices` on.
+    """
+    analyzer = Analyzer(settled=settled)
     shapes = shape_vars(func)
     for var in (*shapes, *widened_shape_vars(func.body, shapes)):
         analyzer.assume_nonneg(var, size_limit(func, var))

@@ -17,7 +17,7 @@ def simplify(func: tir.PrimFunc) -> tir.PrimFunc:
     Conjuncts of a guard that are proven vanish, branches never taken and loops without iterations as well;
     a loop proven to run once becomes its body.
     """
-    return func.with_body(_Simplifier(analyzer_for(func)).visit(func.body))
+    return func.with_body(_Simplifier(analyzer_for(func, settled=True)).visit(func.body))
 
 
 _DECIDABLE = ("if_then_else", "floordiv", "floormod", "min", "max", "likely")

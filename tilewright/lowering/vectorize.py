@@ -32,7 +32,7 @@ def vectorize(func: PrimFunc) -> PrimFunc:
     """
     if not any(isinstance(s, For) and s.kind == VECTORIZED for s in statements(func.body)):
         return func
-    analyzer = analyzer_for(func)
+    analyzer = analyzer_for(func, settled=True)
     readable = _readable_memory(func)
 
     def visit(stmt: Stmt) -> Stmt:

@@ -4,6 +4,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Sequence
 
+from tilewright.arith.linear import linear
 from tilewright.lowering.copying import Copier
 from tilewright.lowering.scopes import shape_vars, size_limit
 from tilewright.tir import dtype as dt
@@ -100,9 +101,14 @@ class _Ranges:
                         self.compare(part)  # type: ignore[arg-type]
 
     def compare(self, e: Binary) -> None:
-        """A comparison, whose sides passes bring together: what is left of one less the other has to fit as well."""
-        low, high = _arithmetic("sub", self.of(e.a), self.of(e.b))
-        self.clip((low - 1, high + 1), dt.element_of(e.a.dtype))
+        """A comparison, whose sides passes bring together: what is left of one less the other has to fit as well. So
+        does what is left without a term k * x, with k - 1 more or less: passes ask from which x on it fails."""
+        whole, dtype = _arithmetic("sub", self.of(e.a), self.of(e.b)), dt.element_of(e.a.dtype)
+        self.clip((whole[0] - 1, whole[1] + 1), dtype)
+        terms, _ = linear(binary("sub", e.a, e.b))
+        for x, k in terms.items():
+            ends = [k * end for end in self.of(x)]
+            self.clip((whole[0] - min(ends) - abs(k), whole[1] - max(ends) + abs(k)), dtype)
 
     def clip(self, span: Interval, dtype: str) -> Interval:
         if dtype != "int32":
