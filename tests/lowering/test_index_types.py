@@ -231,3 +231,27 @@ def f(a: T.handle, B: T.Buffer((2, 1000), "int32")):
     out = np.zeros((2, 1000), "int32")
     tw.build(f)["f"](a, out)
     assert (out == 7).all()
+
+
+def test_numbers_of_fused_loops_in_indices():
+    """Those of two loops of 2**16 steps that became one of 64 bits are int32, what an index makes of them is not."""
+    f = from_source('''@T.prim_func
+def f(A: T.Buffer((9,), "int32"), B: T.Buffer((9,), "int32")):
+    for i in range(T.int64(9)):
+        with T.block("B"):
+            v = T.axis.spatial(9, T.Cast("int32", i) * 1073741824 // 1073741824)
+            T.where(T.Cast("int32", i) * 1073741824 < T.int64(7516192769))
+            B[v] = A[v * 1073741824 // 1073741824]
+''')
+    a = np.arange(9, dtype="int32")
+    agree(f, [a + 1, np.zeros(9, "int32")], (a + 1) * (a < 8))
+    sch = tw.Schedule(from_source('''@T.prim_func
+def f(B: T.Buffer((8,), "int32")):
+    for i, j in T.grid(65536, 65536):
+        with T.block("B"):
+            v = T.axis.spatial(8, i * 65536 + j)
+            T.where(i * 65536 + j < 8)
+            B[v] = 1
+'''))
+    sch.fuse(*sch.get_loops("B"))
+    assert "* 65536" not in str(lower(sch.func)), lower(sch.func)

@@ -140,7 +140,7 @@ def _cast(ctx: Context, e: Any) -> Linear:
         return form
     value = ctx.simplify(e.value)
     new = e if value is e.value else Cast(e.type, value)
-    key = ("cast", source, e.type, form.key, ctx.in_place)
+    key = ("cast", source, e.type, form.key, ctx.in_place and e.type == "int64")
     return Linear({ctx.intern(key, "cast", (form, source, e.type), new, exact=False): 1})
 
 

@@ -137,6 +137,9 @@ class _Ranges:
             return self.clip(span, dt.element_of(e.dtype))
         if isinstance(e, Cast) and e.type == "int64":
             return self.of(e.value) if dt.is_integer(e.value.dtype) else _type_range(e.type)
+        if isinstance(e, Cast) and is_index(e):
+            (low, high), (least, most) = self.of(e.value), _type_range(e.dtype)
+            return (low, high) if least <= low and high <= most else (least, most)
         if isinstance(e, Ramp):
             last = IntImm(e.lanes - 1, "int64")
             first, steps = self.of(e.base), _arithmetic("mul", self.of(e.stride), self.of(last))

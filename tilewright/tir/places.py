@@ -5,6 +5,7 @@ a block's axis, the predicate of a block, the shape, strides or offset of a buff
 there that has only variables and constants as operands is exact: in 64 bits, whatever its type. From the place down
 that holds through operators on integers, casts to int64 and the branches of a choice; not through conditions of a
 choice, a let, arguments of calls (but for INDEXED, whose arguments are places themselves) and casts to other types.
+What a cast to int32 makes of variables takes part as a variable does: fused loops stand so for those that they are of.
 
 Everything else is a value, and wraps around in its type. So does, in an index too, an operation that what memory holds
 takes part in.
@@ -28,5 +29,5 @@ def is_index(e: Expr) -> bool:
         case Select(_, a, b) | Call("if_then_else", (_, a, b)) | Ramp(a, b):
             return dt.is_integer(e.dtype) and is_index(a) and is_index(b)
         case Cast(_, value):
-            return dt.element_of(e.dtype) == "int64" and is_index(value)
+            return dt.element_of(e.dtype) in ("int32", "int64") and is_index(value)
     return isinstance(e, Broadcast) and is_index(e.value)
