@@ -34,6 +34,7 @@ from tilewright.topi import (
 )
 from tilewright.topi.activations import *  # noqa: F403
 from tilewright.topi.attention import *  # noqa: F403
+from tilewright.topi.attributes import checked
 from tilewright.topi.convolution import *  # noqa: F403
 from tilewright.topi.creation import *  # noqa: F403
 from tilewright.topi.cumulative import *  # noqa: F403
@@ -75,3 +76,4 @@ FAMILIES = {
     "Decoding": decoding, "Recurrent layers": recurrent,
 }
 __all__ = [name for module in FAMILIES.values() for name in module.__all__]
+globals().update({name: checked(globals()[name]) for name in __all__})

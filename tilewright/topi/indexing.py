@@ -243,7 +243,7 @@ def embedding(indices: Tensor, weight: Tensor, *, padding_idx: int | None = None
     return compute((*indices.shape, weight.shape[1]), read, name=op)
 
 
-def one_hot(indices: Tensor, *, depth: Any, on: float = 1, off: float = 0, axis: int = -1,
+def one_hot(indices: Tensor, *, depth: Any, on: Any = 1, off: Any = 0, axis: int = -1,
             dtype: Any = "float32") -> Tensor:
     """y[..., k, ...] = on where k is indices[...], else off; a new axis of extent depth, at a position of the result.
 

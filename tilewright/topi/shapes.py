@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -35,7 +36,8 @@ def check_tensors(op: str, **tensors: Any) -> None:
 
 
 def check_rank(op: str, name: str, x: Tensor, least: int, most: int | None = None) -> None:
-    """x has from `least` to `most` dimensions; exactly `least` without the latter where most is None."""
+    """x is a te tensor of `least` to `most` dimensions; of exactly `least` where most is None."""
+    check_tensors(op, **{name: x})
     most = least if most is None else most
     wanted = str(least) if most == least else f"at least {least}" if most > 99 else f"{least} to {most}"
     check(least <= x.ndim <= most, op, f"{name} has the shape {shape_text(x.shape)}, {wanted} dimension(s) are needed")
@@ -44,7 +46,8 @@ def check_rank(op: str, name: str, x: Tensor, least: int, most: int | None = Non
 def check_choice(op: str, name: str, value: Any, choices: Iterable[Any]) -> None:
     """value is one of the choices."""
     known = list(choices)
-    check(value in known, op, f"{name} is {described(value)}", f"one of {', '.join(map(repr, known))}")
+    check(any(value is k or isinstance(value, str) and value == k for k in known), op, f"{name} is {described(value)}",
+          f"one of {', '.join(map(repr, known))}")
 
 
 # extents
@@ -145,10 +148,12 @@ def axis_indices(op: str, axis: Any, rank: int, name: str = "axis") -> tuple[int
 
 
 def check_numbers(op: str, **values: Any) -> None:
-    """Each is a number."""
+    """Each is a real number that float64 holds."""
     for name, value in values.items():
-        check(isinstance(value, (int, float, np.number)) and not isinstance(value, bool), op,
-              f"{name} is {described(value)}, a number is needed")
+        real = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+        check(real, op, f"{name} is {described(value)}, a number is needed")
+        check(not isinstance(value, int) or abs(value) <= sys.float_info.max, op, f"{name} is an integer that is too "
+              "large for float64")
 
 
 def per_axis(op: str, name: str, value: Any, count: int, least: int = 0, sizes: bool = False) -> tuple[Any, ...]:
@@ -156,8 +161,9 @@ def per_axis(op: str, name: str, value: Any, count: int, least: int = 0, sizes: 
     given = tuple(value) if isinstance(value, (tuple, list)) else (value,) * count
     check(len(given) == count, op, f"{name} is {described(value)}, {count} number(s) are needed")
     known = [constant(v) if sizes and isinstance(v, Expr) else v for v in given]
-    for v in known:
-        check(v is None or isinstance(v, (int, np.integer)) and not isinstance(v, bool) and int(v) >= least, op,
+    for v, e in zip(known, given):
+        symbolic = v is None and isinstance(e, Expr)
+        check(symbolic or isinstance(v, (int, np.integer)) and not isinstance(v, bool) and int(v) >= least, op,
               f"{name} is {described(value)}, not made of integers of at least {least}")
     return tuple(e if v is None else int(v) for v, e in zip(known, given))
 
