@@ -21,9 +21,19 @@ from tilewright.tir.conversion import cast, const, convert
 from tilewright.tir.expr import Expr
 from tilewright.tir.ir_builder import BufferVar, IRBuilder
 from tilewright.topi.indexing import signed
-from tilewright.topi.losses import above_zero, common_float, finished, pointwise
+from tilewright.topi.losses import above_zero, common_float, finished, logistic, pointwise
 from tilewright.topi.reductions import reduced
-from tilewright.topi.shapes import check, check_extent, check_rank, check_tensors, constant, element, number, same_shape
+from tilewright.topi.shapes import (
+    broadcast_shapes,
+    check,
+    check_extent,
+    check_rank,
+    check_tensors,
+    constant,
+    element,
+    number,
+    same_shape,
+)
 from tilewright.topi.statements import variable, written
 from tilewright.topi.types import INDEX, accumulator
 
@@ -80,10 +90,10 @@ def sigmoid_focal_loss(x: Tensor, target: Tensor, *, alpha: float = 0.25, gamma:
     Source: Lin and others, Focal Loss (2017), as in torchvision.
     """
     def term(e: Expr, t: Expr) -> Expr:
-        p = 1.0 / (1.0 + exp(negate(e)))
-        missed = p + t - p * t * 2.0                                    # 1 - (p * t + (1 - p) * (1 - t))
+        p, rest = 1.0 / (1.0 + exp(negate(e))), 1.0 / (1.0 + exp(e))
+        missed = p * (1.0 - t) + rest * t                               # 1 - q, without cancellation
         share = missed * missed if gamma == 2 else power(missed, float(gamma))
-        loss = ((1.0 - t) * e + _soft(e)) * share
+        loss = logistic(e, t) * share
         return loss if alpha < 0 else loss * (t * alpha + (1.0 - t) * (1.0 - alpha))
     return pointwise("sigmoid_focal_loss", term, reduction, x=x, target=target)
 
@@ -170,11 +180,15 @@ def multilabel_soft_margin_loss(x: Tensor, target: Tensor, weight: Tensor | None
     check_rank(op, "x", x, 1, 100)
     check(same_shape(target.shape, x.shape), op, f"target has the shape {shape_text(target.shape)}, x "
           f"{shape_text(x.shape)}")
+    if weight is not None:
+        found = broadcast_shapes(op, weight.shape, x.shape)
+        check(same_shape(found, x.shape), op, f"weight has the shape {shape_text(weight.shape)}, x "
+              f"{shape_text(x.shape)}")
     wide = accumulator(dtype)
 
     def term(*i: Any) -> Expr:
         e, t = cast(wide, x(*i)), cast(wide, target(*i))
-        loss = (1.0 - t) * e + _soft(e)
+        loss = logistic(e, t)
         return loss if weight is None else loss * cast(wide, element(weight, i))
     total = reduced(f"{op}_total", x, -1, False, te_sum, term)
     terms = compute(total.shape, lambda *i: total(*i) / number(x.shape[-1], wide), name=f"{op}_terms")
@@ -189,9 +203,9 @@ def ctc_loss(x: Tensor, target: Tensor, lengths: Tensor, target_lengths: Tensor,
     """-log of how likely the steps of x give the target, with blanks and repetitions between its elements left out.
 
     x: logarithms of probabilities, T[steps, b, classes]; target: integers [b, s]; lengths, target_lengths: integers
-    [b], how many steps and elements of each sequence count. zero_infinity: 0 for what no alignment gives. "mean"
-    divides each by the length of its target (at least 1) first. Source: Graves and others, CTC (2006).
-    A class out of range is an error of the kernel.
+    [b], how many steps and elements of each sequence count, none below 0. zero_infinity: 0 for what no alignment
+    gives. "mean" divides each by the length of its target (at least 1) first. A class out of range is an error of the
+    kernel. Source: Graves and others, CTC (2006).
     """
     op = "ctc_loss"
     dtype = common_float(op, reduction, x=x)
@@ -215,11 +229,14 @@ def ctc_loss(x: Tensor, target: Tensor, lengths: Tensor, target_lengths: Tensor,
             total = total + exp(e - shift)
         return log(total) + shift
 
+    def whole(length: Expr) -> Expr:
+        return maximum(cast(INDEX, length), const(0, INDEX))
+
     def write(ib: IRBuilder, ins: list[BufferVar], outs: list[BufferVar]) -> None:
         (logs, classes, steps, sizes), (loss, alpha) = ins, outs
         with ib.for_range(0, batch, name="b") as b:
-            last = ib.let("last", cast(INDEX, sizes[b]) * 2)            # the state of the blank at the end
-            count = ib.let("count", cast(INDEX, steps[b]))
+            last = ib.let("last", whole(sizes[b]) * 2)                  # the state of the blank at the end
+            count = ib.let("count", whole(steps[b]))
 
             def label(k: Expr) -> Expr:
                 return signed(classes[b, binary("floordiv", k, 2)])

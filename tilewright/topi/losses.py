@@ -58,18 +58,29 @@ def common_float(op: str, reduction: str, **tensors: Any) -> str:
     return common
 
 
-def pointwise(op: str, f: Callable[..., Expr], reduction: str, **tensors: Any) -> Tensor:
-    """The reduction of f of elements, which broadcast; f gets None for a tensor that is not given."""
+def pointwise(op: str, f: Callable[..., Expr], reduction: str, count: Callable[[str], Expr] | None = None,
+              **tensors: Any) -> Tensor:
+    """The reduction of f of elements, which broadcast; f gets None for a tensor that is not given.
+
+    count(dtype): what a mean divides by, if not the number of terms.
+    """
     dtype = common_float(op, reduction, **tensors)
     wide = accumulator(dtype)
     shape = broadcast_shapes(op, *(x.shape for x in tensors.values() if x is not None))
     terms = compute(shape, lambda *i: f(*(None if x is None else cast(wide, element(x, i)) for x in tensors.values())),
                     name=f"{op}_terms")
-    return finished(op, terms, reduction, dtype)
+    return finished(op, terms, reduction, dtype, None if count is None else lambda: count(wide))
 
 
 def above_zero(e: Expr) -> Expr:
     return maximum(e, const(0.0, e.dtype))
+
+
+def logistic(e: Expr, t: Expr, weight: Expr | None = None) -> Expr:
+    """-weight * t * log(sigmoid(e)) - (1 - t) * log(1 - sigmoid(e)), without overflow and cancellation."""
+    tail = log1p(exp(negate(absolute(e))))
+    own = t * (tail + above_zero(negate(e)))
+    return (own if weight is None else own * weight) + (1.0 - t) * (tail + above_zero(e))
 
 
 def mse_loss(x: Tensor, target: Tensor, *, reduction: str = "mean") -> Tensor:
@@ -120,8 +131,7 @@ def binary_cross_entropy_with_logits(x: Tensor, target: Tensor, weight: Tensor |
                                      pos_weight: Tensor | None = None, *, reduction: str = "mean") -> Tensor:
     """`binary_cross_entropy` of sigmoid(x), without overflow; pos_weight multiplies target * log(sigmoid(x))."""
     def term(e: Expr, t: Expr, w: Expr | None, p: Expr | None) -> Expr:
-        soft = log1p(exp(negate(absolute(e)))) + above_zero(negate(e))               # -log(sigmoid(e))
-        loss = (1.0 - t) * e + (soft if p is None else soft * (1.0 + (p - 1.0) * t))
+        loss = logistic(e, t, p)
         return loss if w is None else loss * w
     return pointwise("binary_cross_entropy_with_logits", term, reduction, x=x, target=target, weight=weight,
                       pos_weight=pos_weight)
@@ -139,13 +149,11 @@ def kl_div(x: Tensor, target: Tensor, *, log_target: bool = False, reduction: st
         if log_target:
             return exp(t) * (t - e)
         zero = const(0.0, t.dtype)
-        return if_then_else(binary("gt", t, zero), t * log(t), t * zero) - t * e
-    y = pointwise(op, term, "sum" if reduction == "batchmean" else reduction, x=x, target=target)
+        return if_then_else(binary("eq", t, zero), zero, t * log(t)) - t * e
     if reduction != "batchmean":
-        return y
+        return pointwise(op, term, reduction, x=x, target=target)
     check_rank(op, "x", x, 1, 100)
-    wide = accumulator(y.dtype)
-    return compute((), lambda: cast(y.dtype, cast(wide, y()) / number(x.shape[0], wide)), name=op)
+    return pointwise(op, term, "mean", lambda wide: number(x.shape[0], wide), x=x, target=target)
 
 
 def hinge_embedding_loss(x: Tensor, target: Tensor, *, margin: float = 1.0, reduction: str = "mean") -> Tensor:
