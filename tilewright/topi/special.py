@@ -20,7 +20,7 @@ from tilewright.topi.shapes import check, check_numbers, check_tensors
 from tilewright.topi.types import ANY, FLOAT, NUMBER
 
 _F = te_math.FUNCTIONS
-_exp, _log, _erf, _floor = _F["exp"], _F["log"], _F["erf"], te_math.floor
+_exp, _log, _erf = _F["exp"], _F["log"], _F["erf"]
 
 
 def _c(e: Expr, value: float) -> Expr:
@@ -149,7 +149,7 @@ def _lgamma(x: Expr) -> Expr:
         total = total + c / (t + float(k))
     base = t + 7.5
     y = (t + 0.5) * _log(base) - base + _log(total) + 0.5 * math.log(2 * math.pi)
-    fraction = x - _floor(x)
+    fraction = absolute(x - te_math.round(x))
     mirrored = math.log(math.pi) - _log(_F["sin"](fraction * math.pi)) - y
     pole = all_of(binary("le", x, _c(x, 0.0)), binary("eq", fraction, _c(x, 0.0)))
     infinite = any_of(pole, _F["isinf"](x))
@@ -166,7 +166,7 @@ def _digamma(x: Expr) -> Expr:
         shift = shift + 1.0 / (t + float(k))
     far = t + 8.0
     y = _log(far) - 0.5 / far + _polynomial(_DIGAMMA, 1.0 / (far * far)) - shift
-    fraction = x - _floor(x)
+    fraction = x - te_math.round(x)
     mirrored = y - math.pi / _F["tan"](fraction * math.pi)
     whole = binary("eq", fraction, _c(x, 0.0))
     return select(all_of(low, whole), _c(x, float("nan")), select(low, mirrored, select(
@@ -198,7 +198,8 @@ def _i0(x: Expr) -> Expr:
     far = binary("max", size, _c(x, 8.0))
     near = _polynomial(_I0_NEAR, binary("min", size, _c(x, 8.0)) * 0.25 - 1.0)
     outer = _polynomial(_I0_FAR, 16.0 / far - 1.0) / _F["sqrt"](far)
-    return _exp(size) * select(binary("le", size, _c(x, 8.0)), near, outer)
+    half = _exp(size * 0.5)                                  # exp(x) alone is infinite before I0(x) is
+    return half * select(binary("le", size, _c(x, 8.0)), near, outer) * half
 
 
 lgamma = _unary("lgamma", "log(|gamma(x)|); infinity at 0 and the negative integers", _in_float64(_lgamma))
@@ -216,8 +217,12 @@ def _sinc(x: Expr) -> Expr:
     return select(zero, _c(x, 1.0), _F["sin"](angle) / angle)
 
 
+_THIRD = 1.850371707708594e-17                               # what 1 / 3 has more than its float64
+
+
 def _cbrt(x: Expr) -> Expr:
     root = _F["pow"](absolute(x), _c(x, 1.0 / 3.0))
+    root = root + root * (_log(absolute(x)) * _THIRD)
     return select(binary("eq", x, _c(x, 0.0)), x, _F["copysign"](root, x))
 
 
