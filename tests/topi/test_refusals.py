@@ -1,6 +1,8 @@
 """What operators refuse: when they are written down, or while the kernel runs."""
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
@@ -166,8 +168,28 @@ REFUSED = {
     "cap is 'high', a number is needed": lambda: topi.softcap(tensor(4), cap="high"),
     "x is None, not a tensor": lambda: topi.softmax(None),
     "target is None, not a tensor": lambda: topi.binary_cross_entropy(tensor(4), None),
-    "offset is .* not made of integers": lambda: topi.diagonal(tensor(4, 4), offset=0.5),
+    "offset is 0.5, not an integer": lambda: topi.diagonal(tensor(4, 4), offset=0.5),
     "tau is 0, a positive number": lambda: topi.gumbel_softmax(tensor(4), tensor(2, dtype="uint32"), tau=0),
+    "base is -1, a positive number": lambda: topi.rotary_angles(3, width=4, base=-1),
+    "base is 0, a positive number": lambda: topi.sinusoidal_positions(3, width=4, base=0),
+    "heads is 2147483648, a number from 1 to 65536": lambda: topi.alibi_bias(3, 3, heads=2**31),
+    r"the shapes \(5,\), \(2, 3\) do not fit": lambda: topi.multilabel_soft_margin_loss(
+        tensor(2, 3), tensor(2, 3), tensor(5)),
+    r"weight has the shape \(2, 2, 3\), x \(2, 3\)": lambda: topi.multilabel_soft_margin_loss(
+        tensor(2, 3), tensor(2, 3), tensor(2, 2, 3)),
+    "zero_point is 0.5, not an integer": lambda: topi.quantize(tensor(4), 0.1, 0.5),
+    "low is 0, high is inf": lambda: topi.mel_weights(bins=3, length=8, rate=math.inf, low=0, high=math.inf),
+    "bins is 2147483648, length is 8": lambda: topi.mel_weights(bins=2**31, length=8, rate=16, low=0, high=8),
+    "2147483648 elements are transformed": lambda: topi.rfft(tensor(4), size=2**31),
+    "padding is None, not made of integers": lambda: topi.unfold(tensor(1, 1, 4, 4), 2, padding=None),
+    "a name and at most two numbers": lambda: topi.rnn(tensor(2, 3, 4), tensor(5, 4), tensor(5, 5), nonlinearity=(
+        "leakyrelu", 0.1, 0.2, 0.3)),
+    r"nonlinearity is \(\)": lambda: topi.rnn(tensor(2, 3, 4), tensor(5, 4), tensor(5, 5), nonlinearity=()),
+    "a number of leakyrelu is 'a'": lambda: topi.rnn(tensor(2, 3, 4), tensor(5, 4), tensor(5, 5), nonlinearity=(
+        "leakyrelu", "a")),
+    "activations is None, 2 are needed": lambda: topi.gru(tensor(2, 3, 4), tensor(15, 4), tensor(
+        15, 5), activations=None),
+    "clip is -1, below 0": lambda: topi.rnn(tensor(2, 3, 4), tensor(5, 4), tensor(5, 5), clip=-1),
     "the last extent of scores is 4, not 3": lambda: topi.non_max_suppression(tensor(1, 3, 4), tensor(1, 2, 4)),
 }
 

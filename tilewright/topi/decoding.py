@@ -36,6 +36,8 @@ from tilewright.topi.shapes import (
 from tilewright.topi.sorting import ordered
 from tilewright.topi.types import FLOAT, accumulator, check_kind, dtype_name, rounded
 
+MOST_HEADS = 1 << 16           # their slopes are written into the kernel
+
 
 def _check_whole(op: str, **tensors: Tensor) -> None:
     """Each has integers."""
@@ -51,12 +53,15 @@ def rotary_angles(rows: Any, *, width: int, base: float = 10000.0, dtype: Any = 
     """(cos, sin) of i / base ** (2 * k / width), each T[rows, width / 2]: the rotations of positions i.
 
     rows: the extent, which may be symbolic; width: how many elements of a head are rotated. Source: Su and others,
-    RoFormer (2021). Raises TensorExpressionError for an odd width and a type that is no float.
+    RoFormer (2021). Raises TensorExpressionError for an odd width, a base that is not positive and a type that is no
+    float.
     """
     op, kind = "rotary_angles", dtype_name(dtype)
     check(isinstance(width, int) and width > 0 and width % 2 == 0, op, f"width is {described(width)}, an even number "
           "is needed")
     check_kind(op, "dtype", kind, FLOAT)
+    check_numbers(op, base=base)
+    check(0 < base < math.inf, op, f"base is {base}, a positive number is needed")
     (extent,), wide = as_shape(op, rows, 1), accumulator(kind)
 
     def angle(i: Expr, k: Expr) -> Expr:
@@ -146,7 +151,7 @@ def alibi_bias(rows: Any, columns: Any, *, heads: int, dtype: Any = "float32") -
     second of those of its double. Source: Press, Smith and Lewis, ALiBi (2021).
     """
     op, kind = "alibi_bias", dtype_name(dtype)
-    check(isinstance(heads, int) and heads >= 1, op, f"heads is {described(heads)}, a number of at least 1 is needed")
+    check(1 <= heads <= MOST_HEADS, op, f"heads is {heads}, a number from 1 to {MOST_HEADS} is needed")
     check_kind(op, "dtype", kind, FLOAT)
     lower = 1 << heads.bit_length() - 1
     slopes = [2.0 ** (-8.0 * (h + 1) / lower) for h in range(lower)]
@@ -176,6 +181,8 @@ def top_p_filter(x: Tensor, *, p: float) -> Tensor:
     check_kind(op, "x", x.dtype, FLOAT)
     check_numbers(op, p=p)
     check(0 <= p <= 1, op, f"p is {p}, not between 0 and 1")
+    if p == 1:                                               # sums of the shares that come before may round to 1
+        return compute(x.shape, lambda *i: x(*i), name=op)
     wide, order = accumulator(x.dtype), ordered(op, x, x.ndim - 1, True)
     shares = softmax(rounded(x, wide, f"{op}_wide"))
     falling = compute(x.shape, lambda *i: shares(*i[:-1], order(*i)), name=f"{op}_falling")

@@ -91,7 +91,7 @@ def pairwise_distance(a: Tensor, b: Tensor, *, p: float = 2.0, eps: float = 1e-6
     x, y = broadcast_to(a, shape), broadcast_to(b, shape)
     total = reduced(f"{op}_sum", x, -1, keepdims, te_max if p == INFINITE else te_sum, lambda *i: _term(
         p, cast(wide, x(*i)) - cast(wide, y(*i)) + eps))
-    return compute(total.shape, lambda *i: cast(dtype, _root(p, total(*i))), name=op)
+    return compute(total.shape, lambda *i: cast(dtype, _root(p, maximum(total(*i), const(0.0, wide)))), name=op)
 
 
 def cdist(a: Tensor, b: Tensor, *, p: float = 2.0) -> Tensor:

@@ -18,7 +18,16 @@ from tilewright.tir.conversion import cast, const, convert
 from tilewright.tir.expr import Expr
 from tilewright.tir.low_bit import saturate_cast
 from tilewright.topi.reductions import reduced
-from tilewright.topi.shapes import axis_index, check, check_extent, check_rank, check_tensors, constant, replaced
+from tilewright.topi.shapes import (
+    axis_index,
+    check,
+    check_extent,
+    check_numbers,
+    check_rank,
+    check_tensors,
+    constant,
+    replaced,
+)
 from tilewright.topi.types import FLOAT, INTEGER, accumulator, check_kind, dtype_name
 
 Parameter = Callable[..., Expr]
@@ -27,7 +36,8 @@ Parameter = Callable[..., Expr]
 def _parameter(op: str, name: str, value: Any, x: Tensor, axis: int | None, block: int | None, dtype: str) -> Parameter:
     """A number, a scalar tensor, or with an axis a vector or one element a block, as a function of the indices of x."""
     if not isinstance(value, Tensor):
-        check(isinstance(value, (int, float)), op, f"{name} is {described(value)}, no tensor and no number")
+        check_numbers(op, **{name: value})
+        check(name == "scale" or float(value).is_integer(), op, f"{name} is {value}, not an integer")
         return lambda *i: const(value, dtype)
     if block is not None:
         check(isinstance(block, int) and block >= 1, op, f"block is {described(block)}, a number of at least 1 is "
@@ -55,7 +65,7 @@ def _nearest(op: str, x: Tensor, scale: Any, zero_point: Any, axis: int | None, 
     """round(x / scale) + zero_point in the range of a type, in the type that computes; of floats what they round to."""
     if kind in FLOATS8:
         share = _parameter(op, "scale", scale, x, axis, block, wide)
-        check(not isinstance(zero_point, Tensor) and zero_point == 0, op, f"{kind} has no zero point")
+        check(isinstance(zero_point, (int, float)) and zero_point == 0, op, f"{kind} has no zero point")
         narrow = saturate_cast if saturate else cast
         return lambda *i: narrow(kind, cast(wide, x(*i)) / share(*i))
     low, high = dt.integer_range(kind)
@@ -102,10 +112,11 @@ def dequantize(x: Tensor, scale: Any, zero_point: Any = 0, *, axis: int | None =
     wide = accumulator(kind)
     factor = _parameter(op, "scale", scale, x, axis, block, wide)
     if x.dtype in FLOATS8:
-        check(not isinstance(zero_point, Tensor) and zero_point == 0, op, f"{x.dtype} has no zero point")
+        check(isinstance(zero_point, (int, float)) and zero_point == 0, op, f"{x.dtype} has no zero point")
         return compute(x.shape, lambda *i: cast(kind, cast(wide, x(*i)) * factor(*i)), name=op)
-    offset = _parameter(op, "zero_point", zero_point, x, axis, block, "int64")
-    return compute(x.shape, lambda *i: cast(kind, cast(wide, binary("sub", cast("int64", x(*i)), offset(*i)))
+    exact = "float64" if dt.bits_of(x.dtype) == 64 else "int64"
+    offset = _parameter(op, "zero_point", zero_point, x, axis, block, exact)
+    return compute(x.shape, lambda *i: cast(kind, cast(wide, binary("sub", cast(exact, x(*i)), offset(*i)))
                                             * factor(*i)), name=op)
 
 
@@ -118,6 +129,11 @@ def fake_quantize(x: Tensor, scale: Any, zero_point: Any = 0, *, axis: int | Non
     factor = _parameter(op, "scale", scale, x, axis, block, wide)
     offset = _parameter(op, "zero_point", zero_point, x, axis, block, wide)
     return compute(x.shape, lambda *i: cast(x.dtype, (cast(wide, value(*i)) - offset(*i)) * factor(*i)), name=op)
+
+
+def _above_zero(scale: Expr) -> Expr:
+    """scale, or 1 where nothing is above 0 that could be one."""
+    return select(binary("gt", scale, const(0.0, scale.dtype)), scale, const(1.0, scale.dtype))
 
 
 def absmax_quantize(x: Tensor, *, axis: int = -1, block: int | None = None,
@@ -145,8 +161,7 @@ def absmax_quantize(x: Tensor, *, axis: int = -1, block: int | None = None,
         return te_max(if_then_else(binary("lt", place, extent), value, const(0.0, wide)), axis=k)
     largest = compute(shape, element, name=f"{op}_largest")
     most = dt.largest(kind) if kind in FLOATS8 else float(dt.integer_range(kind)[1])
-    scale = compute(shape, lambda *i: select(binary("gt", largest(*i), const(0.0, wide)), largest(*i) / most, const(
-        1.0, wide)), name=f"{op}_scale")
+    scale = compute(shape, lambda *i: _above_zero(largest(*i) / most), name=f"{op}_scale")
     if block is not None:
         return quantize(x, scale, axis=at, block=block, dtype=kind), scale
     full = compute(x.shape, lambda *i: scale(*replaced(i, at, 0)), name=f"{op}_full")
@@ -162,13 +177,12 @@ def dynamic_quantize(x: Tensor, *, dtype: Any = "uint8") -> tuple[Tensor, Tensor
     kind = _checked(op, x, dtype, False)
     least, most = dt.integer_range(kind)
     wide = accumulator(x.dtype)
-    zero, one = const(0.0, wide), const(1.0, wide)
+    zero = const(0.0, wide)
     low, high = (reduced(f"{op}_{name}", x, None, False, f, lambda *i: cast(wide, x(*i)))
                  for name, f in (("low", te_min), ("high", te_max)))
 
     def step() -> Expr:
-        width = maximum(high(), zero) - minimum(low(), zero)
-        return select(binary("gt", width, zero), width / float(most - least), one)
+        return _above_zero((maximum(high(), zero) - minimum(low(), zero)) / float(most - least))
     scale = compute((), step, name=f"{op}_scale")
 
     def origin() -> Expr:

@@ -184,7 +184,7 @@ def exponential(key: Tensor, shape: Any, *, rate: float = 1.0, stream: int = 0, 
 
 
 def gumbel(key: Tensor, shape: Any, *, stream: int = 0, dtype: Any = "float32") -> Tensor:
-    """y = -log(-log(u)), u: `uniform` and half of a step of its fractions: extreme values, for random choices.
+    """y = -log(-log(u)), u: `uniform` and half of a step of its fractions, below 1: extreme values, for random choices.
 
     The place of the largest of logits + y has their softmax as distribution (Gumbel, 1954).
     """
@@ -193,7 +193,11 @@ def gumbel(key: Tensor, shape: Any, *, stream: int = 0, dtype: Any = "float32") 
     wide = "float64" if kind == "float64" else "float32"
     u, half = _fractions(op, key, out, stream, wide), 2.0 ** -(_BITS[wide] + 1)
     check_choice(op, "dtype", kind, _BITS)
-    return compute(out, lambda *i: cast(kind, negate(log(negate(log(u(*i) + half))))), name=op)
+
+    def at(*i: Any) -> Expr:
+        share = minimum(u(*i) + half, const(1.0 - 2 * half, wide))           # the last sum rounds to 1
+        return cast(kind, negate(log(negate(log(share)))))
+    return compute(out, at, name=op)
 
 
 def gumbel_softmax(x: Tensor, key: Tensor, *, tau: float = 1.0, hard: bool = False, axis: int = -1,
@@ -224,11 +228,11 @@ def randint(key: Tensor, shape: Any, *, low: int = 0, high: int, stream: int = 0
     check(0 < high - low <= 1 << 32, op, f"low is {low}, high is {high}")
     least, most = dt.integer_range(kind)
     check(least <= low and high - 1 <= most, op, f"low is {low}, high is {high}, beyond the range of {kind}")
-    words = random_bits(key, as_shape(op, shape), stream=stream)
+    words, wide = random_bits(key, as_shape(op, shape), stream=stream), "int64" if dt.is_signed(kind) else "uint64"
 
     def at(*i: Any) -> Expr:
         product = binary("mul", cast("uint64", words(*i)), const(high - low, "uint64"))
-        return cast(kind, cast("int64", binary("shr", product, const(32, "uint64"))) + low)
+        return cast(kind, cast(wide, binary("shr", product, const(32, "uint64"))) + const(low, wide))
     return compute(words.shape, at, name=op)
 
 

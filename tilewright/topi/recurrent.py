@@ -24,7 +24,16 @@ from tilewright.tir.expr import Expr
 from tilewright.topi.contraction import contraction, reduction_axis
 from tilewright.topi.indexing import signed
 from tilewright.topi.products import linear
-from tilewright.topi.shapes import check, check_choice, check_extent, check_rank, check_tensors, constant, pairs
+from tilewright.topi.shapes import (
+    check,
+    check_choice,
+    check_extent,
+    check_numbers,
+    check_rank,
+    check_tensors,
+    constant,
+    pairs,
+)
 from tilewright.topi.types import FLOAT, accumulator, check_kind, common_type
 
 _F = te_math.FUNCTIONS
@@ -53,12 +62,18 @@ ACTIVATIONS: dict[str, tuple[Callable[[Expr, float, float], Expr], float, float]
 def _functions(op: str, activations: Sequence[Activation], count: int, clip: float | None,
                what: str = "an activation") -> list[Callable[[Expr], Expr]]:
     """The activations as functions. Raises TensorExpressionError for unknown ones, and another number of them."""
-    check(len(activations) == count, op, f"activations is {described(activations)}, {count} are needed")
+    check(isinstance(activations, (tuple, list)) and len(activations) == count, op, f"activations is "
+          f"{described(activations)}, {count} are needed")
+    check(clip is None or clip >= 0, op, f"clip is {clip}, below 0")
     found: list[Callable[[Expr], Expr]] = []
     for given in activations:
-        name, *numbers = given if isinstance(given, tuple) else (given,)
+        name, *numbers = given if isinstance(given, tuple) and given else (given,)
         check_choice(op, what, name, ACTIVATIONS)
         rule, *defaults = ACTIVATIONS[name]
+        check(len(numbers) <= len(defaults), op, f"{what} is {described(given)}, a name and at most two numbers are "
+              "needed")
+        for value in numbers:
+            check_numbers(op, **{f"a number of {name}": value})
         alpha, beta = [float(v) for v in (*numbers, *defaults[len(numbers):])]
 
         def function(x: Expr, rule: Any = rule, alpha: float = alpha, beta: float = beta) -> Expr:

@@ -13,7 +13,7 @@ from tilewright.te.reduction import reduce_axis
 from tilewright.te.reduction import sum as te_sum
 from tilewright.te.tensor import Tensor, shape_text
 from tilewright.tir import dtype as dt
-from tilewright.tir.arithmetic import absolute, all_of, binary, if_then_else, maximum, minimum, select
+from tilewright.tir.arithmetic import absolute, all_of, binary, if_then_else, logical_not, maximum, minimum, select
 from tilewright.tir.conversion import cast, const, convert, min_value
 from tilewright.tir.expr import Expr, IntImm
 from tilewright.tir.ir_builder import BufferVar, IRBuilder
@@ -133,7 +133,8 @@ def roi_pool(x: Tensor, boxes: Tensor, indices: Tensor, size: Any, *, spatial_sc
     shape = (boxes.shape[0], x.shape[1], *map(convert, bins))
 
     def pixel(e: Expr) -> Expr:
-        near = cast("int32", floor(absolute(cast(wide, e) * float(spatial_scale)) + 0.5))
+        size = absolute(cast(wide, e) * float(spatial_scale))
+        near = cast("int32", floor(size)) + cast("int32", binary("ge", size - floor(size), const(0.5, wide)))
         return select(binary("lt", e, const(0.0, e.dtype)), binary("sub", 0, near), near)
 
     def write(ib: IRBuilder, ins: list[BufferVar], outs: list[BufferVar]) -> None:
@@ -232,7 +233,7 @@ def _kept(ib: IRBuilder, order: Callable[[Expr], Expr], count: Any, most: Any, s
             apart = variable(ib, const(True, "bool"), "bool", "apart")
             with ib.while_loop(all_of(apart[0], binary("lt", other[0], found[0]))):
                 shared, both = _areas(sides(box), sides(kept(other[0])))
-                apart[0] = binary("le", shared, both * float(threshold))
+                apart[0] = logical_not(binary("gt", shared, both * float(threshold)))
                 other[0] = other[0] + 1
             with ib.if_scope(apart[0]):
                 keep(found[0], box)

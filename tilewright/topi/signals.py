@@ -41,6 +41,7 @@ from tilewright.topi.types import FLOAT, accumulator, check_kind, dtype_name
 
 NORMS = ("backward", "forward", "ortho")
 RADIX = 32                     # up to so many elements are transformed by one product
+LARGEST = 1 << 24              # elements of a table that is written into the kernel
 
 
 # transforms
@@ -133,6 +134,9 @@ def _resized(op: str, x: Tensor, at: int, size: Any, wide: str, parts: int) -> T
     """[rest..., size, parts]: x with an axis moved before the complex one, cut or filled up with zeros."""
     extent = x.shape[at]
     n, = (extent,) if size is None else as_shape(op, size, 1)
+    known = constant(n) or 0
+    check(known <= LARGEST, op, f"{known} elements are transformed, at most {LARGEST} are taken",
+          "a symbolic extent has no such limit: its angles are computed while the kernel runs")
     rest = [a for a in range(x.ndim - (parts == 2)) if a != at]
     have, wanted = constant(extent), constant(n)
     enough = size is None or have is not None and wanted is not None and wanted <= have
@@ -361,7 +365,9 @@ def mel_weights(*, bins: int, length: int, rate: float, low: float, high: float,
     check_kind(op, "dtype", kind, FLOAT)
     (several,), (size,) = per_axis(op, "bins", bins, 1, 1), per_axis(op, "length", length, 1, 1)
     check_numbers(op, rate=rate, low=low, high=high)
-    check(0 <= low < high <= rate / 2, op, f"low is {low}, high is {high}", f"0 <= low < high <= {rate / 2}")
+    check(0 <= low < high <= rate / 2 < math.inf, op, f"low is {low}, high is {high}", f"0 <= low < high <= {rate / 2}")
+    check(several * (size // 2 + 1) <= LARGEST, op, f"bins is {several}, length is {size}", f"a table of at most "
+          f"{LARGEST} elements")
     first, last = (2595 * math.log10(1 + f / 700) for f in (low, high))
     mels = first + np.arange(several + 2) * (last - first) / (several + 2)
     edges = ((size + 1) * (700 * (10 ** (mels / 2595) - 1)) / rate).astype(int)

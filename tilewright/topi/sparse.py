@@ -12,7 +12,7 @@ from tilewright.te.extents import simplified
 from tilewright.te.math import exp
 from tilewright.te.tensor import Tensor, shape_text
 from tilewright.tir import dtype as dt
-from tilewright.tir.arithmetic import all_of, binary, maximum
+from tilewright.tir.arithmetic import all_of, binary, maximum, minimum
 from tilewright.tir.conversion import cast, const, min_value
 from tilewright.tir.expr import Expr
 from tilewright.tir.ir_builder import BufferVar, IRBuilder
@@ -124,7 +124,7 @@ def bsr_matmul(data: Tensor, indices: Tensor, indptr: Tensor, b: Tensor) -> Tens
             with ib.for_range(0, p, name="i") as i, ib.for_range(0, n, name="j") as j:
                 y[binary("add", binary("mul", r, p), i), j] = const(0, wide)
             with ib.for_range(*_span(ib, starts, r), name="k") as k:
-                at = ib.let("at", signed(columns[k]))
+                at = ib.let("at", minimum(maximum(signed(columns[k]), -1), b.shape[0]))       # at * q does not wrap
                 with each(ib, (p, q, n), "j") as (i, e, j):
                     row = binary("add", binary("mul", r, p), i)
                     y[row, j] = y[row, j] + cast(wide, values[k, i, e]) * cast(wide, dense[at * q + e, j])

@@ -114,10 +114,11 @@ def quantile(x: Tensor, *, q: Any, axis: int | None = None, keepdims: bool = Fal
     """
     op = "quantile"
     check_choice(op, "method", method, METHODS)
-    several = isinstance(q, (tuple, list, np.ndarray))
-    for value in q if several else [q]:
+    given = q.tolist() if isinstance(q, np.ndarray) else q
+    several = isinstance(given, (tuple, list))
+    for value in given if several else [given]:
         check_numbers(op, q=value)
-    shares = np.asarray(q, "float64")
+    shares = np.asarray(given, "float64")
     check(shares.ndim <= 1 and bool(np.all((shares >= 0) & (shares <= 1))), op, f"q is {described(q)}, not made of "
           "numbers from 0 to 1")
     lines = _Ordered(op, x, axis, keepdims)

@@ -1,0 +1,166 @@
+"""What operators give at the ends of their ranges: where sums round, differences cancel, places do not exist."""
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+from tilewright import te, topi
+from tilewright.support.errors import CallError
+from tilewright.tir import dtype as dt
+
+
+def run(f, *arrays):
+    """What f of tensors gives, compiled."""
+    args = [te.placeholder(a.shape, dt.canonical(a.dtype), name=f"x{n}") for n, a in enumerate(arrays)]
+    found = f(*args)
+    outs = list(found) if isinstance(found, tuple) else [found]
+    results = [np.zeros([int(n) for n in x.shape], dt.numpy_dtype(x.dtype)) for x in outs]
+    tw.compile(te.create_prim_func([*args, *outs]))(*(np.array(a, order="C") for a in arrays), *results)
+    return results if isinstance(found, tuple) else results[0]
+
+
+def floats(*values, dtype="float32"):
+    return np.array(values, dtype)
+
+
+def close(found, wanted, rtol=1e-6):
+    np.testing.assert_allclose(found, wanted, rtol=rtol)
+
+
+# random numbers
+
+
+def test_the_largest_fraction_has_a_finite_extreme_value():
+    place = 4531704                                        # of this key, the first whose upper 24 bits are all 1
+
+    def at(key):
+        y = topi.gumbel(key, place + 1)
+        return te.compute((1,), lambda i: y(place), name="at")
+    close(run(at, np.array([7, 9], "uint32")), [-math.log(-math.log(1 - 2.0**-24))], 1e-5)
+
+
+def test_integers_in_the_upper_half_of_uint64():
+    low = 2**63 + 5
+    y = run(lambda key: topi.randint(key, 100, low=low, high=low + 3, dtype="uint64"), np.array([7, 9], "uint32"))
+    assert set(y.tolist()) == {low, low + 1, low + 2}
+
+
+# losses
+
+
+def test_a_mean_over_the_batch_of_float16_is_rounded_once():
+    x, t = np.full((512, 1000), -8, "float16"), np.full((512, 1000), 0.5, "float16")
+    y = run(lambda *a: topi.kl_div(*a, reduction="batchmean"), x, t)
+    close(y, 500 * (math.log(0.5) + 8), 1e-3)
+
+
+def test_a_negative_probability_gives_nan():
+    y = run(lambda *a: topi.kl_div(*a, reduction="none"), floats(1, 1, 1), floats(-0.5, 0, 1))
+    np.testing.assert_array_equal(y, [np.nan, 0, -1])
+
+
+X = floats(-25, -15, -12, 0, 12, 15, 25)
+
+
+def logs(t):
+    """-log of how likely X is taken for t, for a target t of 0 or 1."""
+    return np.logaddexp(0, X.astype("float64") * (1 - 2 * t))
+
+
+@pytest.mark.parametrize("target", [0, 1])
+def test_likely_and_unlikely_targets_lose_no_digits(target):
+    t, y = np.full(7, target, "float32"), logs(target)
+    close(run(lambda *a: topi.binary_cross_entropy_with_logits(*a, reduction="none"), X, t), y)
+    weighed = run(lambda x, t, p: topi.binary_cross_entropy_with_logits(x, t, None, p, reduction="none"), X, t,
+                  np.full(7, 3, "float32"))
+    close(weighed, y * (3 if target else 1))
+    close(run(lambda *a: topi.multilabel_soft_margin_loss(*a, reduction="none"), X[:, None], t[:, None]), y)
+    missed = -np.expm1(-y)
+    close(run(lambda *a: topi.sigmoid_focal_loss(*a, alpha=-1, reduction="none"), X, t), y * missed**2, 1e-5)
+
+
+def test_lengths_below_0_count_as_0():
+    x, classes = np.log(np.full((3, 3, 4), 0.25, "float32")), np.ones((3, 2), "int32")
+    y = run(lambda *a: topi.ctc_loss(*a, reduction="none"), x, classes, np.array([-1, 3, -2], "int32"),
+            np.array([1, -1, -1], "int32"))
+    close(y, [np.inf, 3 * math.log(4), 0])
+
+
+# functions of elements
+
+
+def test_gamma_functions_just_below_0():
+    x = floats(-1e-300, -1e-20, -1e-17, -1e-10, -1.9999999999999998, -2.0000000000000004, -3.7, dtype="float64")
+    close(run(topi.lgamma, x), [math.lgamma(v) for v in x], 1e-13)
+    close(run(topi.digamma, x[1:4]), -1 / x[1:4], 1e-9)
+    close(run(topi.lgamma, floats(-1e-20)), [math.lgamma(-1e-20)])
+
+
+def test_cube_roots_of_very_large_and_small_numbers():
+    x = floats(1e308, 27, 1e-300, -8, 5e-324, 0, np.inf, -np.inf, np.nan, dtype="float64")
+    close(run(topi.cbrt, x), np.cbrt(x), 1e-15)
+
+
+def test_a_bessel_function_where_exp_alone_is_infinite():
+    x = floats(712, -713, dtype="float64")
+    y = [math.exp(v / 2) * (1 + 1 / (8 * v) + 9 / (128 * v**2)) / math.sqrt(2 * math.pi * v) * math.exp(v / 2)
+         for v in (712, 713)]
+    close(run(topi.bessel_i0, x), y, 1e-8)
+
+
+# quantization
+
+
+def test_a_scale_is_never_0():
+    x = floats(1e-45, 0)
+    y, scale = run(topi.absmax_quantize, x)
+    assert (y.tolist(), scale.tolist()) == ([0, 0], [1])
+    y, scale, zero = run(topi.dynamic_quantize, x)
+    assert (y.tolist(), float(scale), int(zero)) == ([0, 0], 1, 0)
+
+
+def test_integers_of_64_bits_are_dequantized_without_wrapping():
+    close(run(lambda x: topi.dequantize(x, 1.0, 1), np.array([2**63 + 2**40, 0], "uint64")), [2.0**63, -1])
+    close(run(lambda x: topi.dequantize(x, 1.0, 1), np.array([-2**63])), [-2.0**63])
+
+
+# lines, places
+
+
+def test_the_largest_of_no_differences_is_0():
+    y = run(lambda a, b: topi.pairwise_distance(a, b, p=math.inf), np.zeros((2, 0), "float32"), np.zeros((
+        2, 0), "float32"))
+    np.testing.assert_array_equal(y, [0, 0])
+
+
+def test_a_quantile_of_an_array_without_dimensions_has_no_axis_of_its_own():
+    close(run(lambda x: topi.quantile(x, q=np.array(0.5)), floats(1, 2, 4)), 2)
+
+
+def test_a_box_of_nan_overlaps_with_none():
+    boxes = floats([np.nan] * 4, [0, 0, 2, 2], [0, 0, 2, 2], [5, 5, 6, 6])
+    kept, number = run(lambda *a: topi.nms(*a, iou_threshold=0.5), boxes, floats(4, 3, 2, 1))
+    assert (kept.tolist(), number.tolist()) == ([0, 1, 3, -1], [3])
+
+
+def test_the_pixel_next_to_the_largest_number_below_a_half():
+    x = np.arange(9, dtype="float32")[::-1].reshape(1, 1, 3, 3)
+    below = np.nextafter(np.float32(0.5), np.float32(0))
+    y = run(lambda *a: topi.roi_pool(*a, 1), x, floats([below, below, 2, 2], [0.5, 0.5, 2, 2]), np.zeros(2, "int32"))
+    assert y.ravel().tolist() == [8, 4]
+
+
+def test_all_shares_together_leave_nothing_out():
+    x = floats(30, 0, 1, 2, -3)
+    np.testing.assert_array_equal(run(lambda x: topi.top_p_filter(x, p=1.0), x), x)
+
+
+@pytest.mark.parametrize("column", [2, -1, 2**30, -2**30, 2**62, -2**62, 2**63 - 1, -2**63])
+def test_columns_of_blocks_do_not_wrap(column):
+    data, indptr, b = np.ones((1, 1, 4), "float32"), np.array([0, 1]), np.ones((8, 1), "float32")
+    with pytest.raises(CallError, match="outside of its extent 8"):
+        run(topi.bsr_matmul, data, np.array([column]), indptr, b)
+    assert run(topi.bsr_matmul, data, np.array([1]), indptr, b).tolist() == [[4]]
