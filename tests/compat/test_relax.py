@@ -317,7 +317,7 @@ def test_attributes_have_their_documented_effect(tvm):
     (lambda op, x: op.nn.pad(x, [1, 1, 1]), "two numbers for each dimension"),
     (lambda op, x: op.nn.attention(x, x, x, causal_mask="Top"), "causal_mask is 'Top'"),
     (lambda op, x: op.nn.attention(x, x, x, window_size=2), "window_size is 2"),
-    (lambda op, x: op.image.resize2d(x, (3, 3), method="best"), "the method 'best'")])
+    (lambda op, x: op.image.resize2d(x, (3, 3), method="best"), "the method is 'best'")])
 def test_attributes_without_an_effect_are_refused(tvm, wrong, message):
     x = tvm.relax.Var("x", tvm.relax.TensorStructInfo((1, 4, 5, 5), "float32"))
     with pytest.raises(TilewrightError, match=message):

@@ -1,6 +1,8 @@
 """TVM's names of operators take TVM's arguments, and give what NumPy gives."""
 from __future__ import annotations
 
+import inspect
+
 import numpy as np
 import pytest
 
@@ -295,7 +297,7 @@ REFUSED = {
     "mirror_pad: mode is 'EDGE'": lambda t, x: t.nn.mirror_pad(vector(4), [1], mode="EDGE"),
     "dilate: strides has 2": lambda t, x: t.nn.dilate(x, [2, 2]),
     "dilate: strides is 0": lambda t, x: t.nn.dilate(x, 0),
-    "the method 'best'": lambda t, x: t.nn.upsampling(x, 2, 2, method="best"),
+    "the method is 'best'": lambda t, x: t.nn.upsampling(x, 2, 2, method="best"),
     "upsampling: the layout": lambda t, x: t.nn.upsampling(x, 2, 2, "NCHW4c"),
     "rounding_method is 'up'": lambda t, x: t.image.resize2d(x, None, (2, 2), method="nearest_neighbor",
                                                              rounding_method="up"),
@@ -311,6 +313,29 @@ REFUSED = {
     "layout_transform: NCHW to NHW": lambda t, x: t.layout_transform(x, "NCHW", "NHW"),
     "the bounds are tensors": lambda t, x: t.strided_slice(x, x, x),
     "ret_type is 'all'": lambda t, x: t.topk(x, ret_type="all"),
+    "the method is 3": lambda t, x: t.image.resize2d(x, None, (5, 5), method=3),
+    "upsampling: a scale is inf": lambda t, x: t.nn.upsampling(x, float("inf"), 2),
+    "scale is 'a', a number is needed": lambda t, x: t.nn.upsampling(x, 2, "a"),
+    "l2_normalize: eps is -1, below 0": lambda t, x: t.nn.l2_normalize(x, -1),
+    "momentum is 'a', a number is needed": lambda t, x: t.nn.batch_norm(x, *[vector(4)] * 4, training=True,
+                                                                         momentum="a"),
+    "tensordot: axes is .., a number or two": lambda t, x: t.tensordot(x, x, ()),
+    "full: shape is 5, a list or a tuple": lambda t, x: t.full(5, "float32", 1.0),
+    "elemwise_sum: xs is 3": lambda t, x: t.elemwise_sum(3),
+    "pad: pad_before is 1": lambda t, x: t.nn.pad(x, 1),
+    "mirror_pad: pad_after is 1": lambda t, x: t.nn.mirror_pad(x, [1] * 4, 1),
+    "resize2d: size is 5": lambda t, x: t.image.resize2d(x, None, 5),
+    "upsampling: output_shape is 5": lambda t, x: t.nn.upsampling(x, 2, 2, output_shape=5),
+    "affine_grid: target_shape is None": lambda t, x: t.image.affine_grid(x, None),
+    "transpose: axes is 1": lambda t, x: t.transpose(x, 1),
+    "strided_slice: begin is 0": lambda t, x: t.strided_slice(x, 0, [1]),
+    "strided_slice: strides is 1": lambda t, x: t.strided_slice(x, [0], [1], 1),
+    "concatenate: a_tuple is 1": lambda t, x: t.concatenate(1),
+    "stack: tensors is 1": lambda t, x: t.stack(1),
+    "split: indices_or_sections is 2.5": lambda t, x: t.split(x, 2.5),
+    "meshgrid: a_tuple is 'ij'": lambda t, x: t.meshgrid("ij", "ij"),
+    "adv_index: indices is 1": lambda t, x: t.adv_index(x, 1),
+    "broadcast_to: shape is 4": lambda t, x: t.broadcast_to(x, 4),
 }
 
 
@@ -322,6 +347,24 @@ def vector(n):
 def test_what_is_refused(message, tvm):
     with pytest.raises((ArgumentError, TensorExpressionError), match=message):
         REFUSED[message](tvm.topi, te.placeholder((1, 4, 5, 6), name="x"))
+
+
+@pytest.mark.parametrize("names", [elements.NAMES, transform.NAMES, nn.NAMES, images.IMAGE, images.VISION])
+def test_what_is_no_tensor_is_refused(names):
+    for f in names.values():
+        parameters = list(inspect.signature(f).parameters.values())
+        tensors = [p.name for p in parameters if p.annotation == "Tensor" and p.kind is not p.VAR_POSITIONAL]
+        for wrong in tensors:
+            with pytest.raises(TensorExpressionError, match="is 3, not a tensor"):
+                f(**{p.name: 3 if p.name == wrong else te.placeholder((2, 2), name="x")
+                     for p in parameters if p.default is p.empty or p.name == wrong})
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int64", "float32", "float16"])
+def test_a_sequence_that_is_longer_than_the_type_of_its_length_counts(dtype, tvm):
+    lengths = np.array([100, 0], dtype)
+    y = run(lambda x, n: tvm.topi.sequence_mask(x, n, 0, 0), np.ones((300, 2), "float32"), lengths)
+    assert y.sum(0).tolist() == [100, 0]
 
 
 def test_every_function_says_what_it_gives():

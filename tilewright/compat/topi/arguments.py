@@ -3,7 +3,8 @@ channels."""
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+import inspect
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from tilewright import tir, topi
 from tilewright.support.errors import ArgumentError, described
 from tilewright.te.tensor import Tensor
-from tilewright.topi.shapes import check_extent, check_rank
+from tilewright.topi.shapes import check_extent, check_rank, check_tensors
 
 SPATIAL = ("W", "HW", "DHW")
 
@@ -29,11 +30,25 @@ def numbers(values: Any) -> Any:
 
 
 def taking_numbers(f: Callable[..., Any]) -> Callable[..., Any]:
-    """f, which may be given constant expressions wherever it takes numbers."""
+    """f, which may be given constant expressions wherever it takes numbers, and refuses what is no tensor where it
+    takes one."""
+    parameters = inspect.signature(f).parameters
+    tensors = {name for name, p in parameters.items() if p.annotation == "Tensor" and p.kind is not p.VAR_POSITIONAL}
+
     @functools.wraps(f)
     def function(*args: Any, **kwargs: Any) -> Any:
+        for name, value in (*zip(parameters, args), *kwargs.items()):
+            if name in tensors:
+                check_tensors(f.__name__, **{name: value})
         return f(*map(numbers, args), **{name: numbers(v) for name, v in kwargs.items()})
     return function
+
+
+def items(op: str, name: str, value: Any) -> list[Any]:
+    """The items of a list, a tuple or the like. Raises ArgumentError for what has none."""
+    if not isinstance(value, Iterable) or isinstance(value, (str, bytes)):
+        raise ArgumentError(f"{op}: {name} is {described(value)}, a list or a tuple is needed")
+    return list(value)
 
 
 def each(value: Any, count: int) -> list[Any]:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tilewright import te, tir, topi
-from tilewright.compat.topi.arguments import numbers, plain, taking_numbers
+from tilewright.compat.topi.arguments import items, numbers, plain, taking_numbers
 from tilewright.support.errors import ArgumentError, described
 from tilewright.te.tensor import Tensor, shape_text
 from tilewright.tir.arithmetic import binary
@@ -106,7 +106,7 @@ def reinterpret(x: Tensor, dtype: str) -> Tensor:
 
 def elemwise_sum(xs: Any) -> Tensor:
     """The sum of tensors of one shape."""
-    given = list(xs)
+    given = items("elemwise_sum", "xs", xs)
     if not given:
         raise ArgumentError("elemwise_sum: there is no tensor")
     return functools.reduce(topi.add, given[1:], identity(given[0]))
@@ -114,7 +114,7 @@ def elemwise_sum(xs: Any) -> Tensor:
 
 def full(shape: Any, dtype: str, fill_value: Any) -> Tensor:
     """fill_value everywhere."""
-    return topi.full(list(shape), fill_value, dtype=dtype)
+    return topi.full(items("full", "shape", shape), fill_value, dtype=dtype)
 
 
 def full_like(x: Tensor, fill_value: Any) -> Tensor:

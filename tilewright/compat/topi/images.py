@@ -4,7 +4,7 @@ from __future__ import annotations
 from typing import Any
 
 from tilewright import te, topi
-from tilewright.compat.topi.arguments import along, channels_last, converted, taking_numbers
+from tilewright.compat.topi.arguments import along, channels_last, converted, items, taking_numbers
 from tilewright.support.errors import ArgumentError, described
 from tilewright.te.tensor import Tensor
 from tilewright.tir import dtype as dt
@@ -20,13 +20,14 @@ def resize2d(data: Tensor, roi: Any, size: Any, layout: str = "NCHW", method: st
              bicubic_exclude: int = 0, extrapolation_value: float = 0.0, out_dtype: Any = None,
              output_shape: Any = None) -> Tensor:
     """Images of another size; roi is not taken. Between integers numbers are float32, the result is cut toward 0."""
-    if method.lower() not in _MODES:
-        raise ArgumentError(f"resize2d: the method {method!r}", ", ".join(_MODES))
+    if not isinstance(method, str) or method.lower() not in _MODES:
+        raise ArgumentError(f"resize2d: the method is {described(method)}", ", ".join(_MODES))
     if coordinate_transformation_mode == "tf_crop_and_resize":
         raise ArgumentError("resize2d: regions", "tilewright.topi.resize has regions")
     first = 1 if channels_last("resize2d", data, layout) else 2
-    size = list(size)
-    if output_shape is not None and [str(n) for n in list(output_shape)[first:first + 2]] != [str(n) for n in size]:
+    size = items("resize2d", "size", size)
+    whole = None if output_shape is None else items("resize2d", "output_shape", output_shape)
+    if whole is not None and [str(n) for n in whole[first:first + 2]] != [str(n) for n in size]:
         raise ArgumentError(f"resize2d: output_shape is {described(output_shape)}, size {described(size)}")
     attrs: dict[str, Any] = {"coordinates": coordinate_transformation_mode, "cubic_a": bicubic_alpha,
                              "exclude_outside": bool(bicubic_exclude)}
@@ -54,7 +55,7 @@ def grid_sample(data: Tensor, grid: Tensor, method: str = "bilinear", layout: st
 
 def affine_grid(data: Tensor, target_shape: Any) -> Tensor:
     """The grid [b, 2, h, w] of affine maps [b, 2, 3], with corners aligned."""
-    y = topi.affine_grid(data, list(target_shape), align_corners=True)
+    y = topi.affine_grid(data, items("affine_grid", "target_shape", target_shape), align_corners=True)
     return topi.transpose(y, (0, 3, 1, 2))
 
 

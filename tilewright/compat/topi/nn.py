@@ -2,6 +2,7 @@
 then all last ones), "VALID", or "SAME"."""
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +13,7 @@ from tilewright.compat.topi.arguments import (
     channels_last,
     each,
     ends,
+    items,
     numbers,
     plain,
     same_count,
@@ -21,7 +23,7 @@ from tilewright.compat.topi.images import resize2d
 from tilewright.support.errors import ArgumentError, described
 from tilewright.te.tensor import Tensor, shape_text
 from tilewright.tir.arithmetic import maximum
-from tilewright.topi.shapes import axis_index, axis_indices, check_rank, same_shape
+from tilewright.topi.shapes import axis_index, axis_indices, check_numbers, check_rank, same_shape
 
 
 def dense(data: Tensor, weight: Tensor, bias: Tensor | None = None, out_dtype: Any = None,
@@ -151,7 +153,7 @@ def log_softmax(x: Tensor, axis: int = -1) -> Tensor:
     return topi.log_softmax(x, axis=axis)
 
 
-def batch_norm(data: Tensor, gamma: Tensor, beta: Tensor, moving_mean: Tensor, moving_var: Tensor,
+def batch_norm(data: Tensor, gamma: Tensor | None, beta: Tensor | None, moving_mean: Tensor, moving_var: Tensor,
                axis: int | None = None, epsilon: float | None = None, center: bool | None = None,
                scale: bool | None = None, training: bool | None = None, momentum: float | None = None) -> list[Tensor]:
     """[(data - mean) / sqrt(var + epsilon) * gamma + beta, moving mean, moving var]."""
@@ -165,6 +167,7 @@ def batch_norm(data: Tensor, gamma: Tensor, beta: Tensor, moving_mean: Tensor, m
         y = topi.batch_norm(data, moving_mean, moving_var, weight, bias, eps=eps, axis=at)
         return [y, te.compute(moving_mean.shape, lambda c: moving_mean(c), name="moving_mean"),
                 te.compute(moving_var.shape, lambda c: moving_var(c), name="moving_var")]
+    check_numbers("batch_norm", momentum=share, epsilon=eps)
     if not 0 <= share <= 1:
         raise ArgumentError(f"batch_norm: momentum is {described(momentum)}, not between 0 and 1")
     axes = tuple(n for n in range(rank) if n != at)
@@ -193,24 +196,24 @@ def _of_channels(op: str, data: Tensor, channel_axis: Any, axes: Any) -> None:
                             f"axes={list(range(2, rank))}")
 
 
-def layer_norm(data: Tensor, gamma: Tensor, beta: Tensor, axis: Any, epsilon: float = 1e-5) -> Tensor:
+def layer_norm(data: Tensor, gamma: Tensor | None, beta: Tensor | None, axis: Any, epsilon: float = 1e-5) -> Tensor:
     """(data - mean) / sqrt(var + epsilon) * gamma + beta, by the moments over the last axes."""
     return topi.layer_norm(data, gamma, beta, axes=_last("layer_norm", data, axis), eps=epsilon)
 
 
-def rms_norm(data: Tensor, weight: Tensor, axis: Any, epsilon: float = 1e-5) -> Tensor:
+def rms_norm(data: Tensor, weight: Tensor | None, axis: Any, epsilon: float = 1e-5) -> Tensor:
     """data / sqrt(mean of squares + epsilon) * weight, over the last axes."""
     return topi.rms_norm(data, weight, axes=_last("rms_norm", data, axis), eps=epsilon)
 
 
-def group_norm(data: Tensor, gamma: Tensor, beta: Tensor, num_groups: int, channel_axis: int = 1, axes: Any = None,
-               epsilon: float = 1e-5) -> Tensor:
+def group_norm(data: Tensor, gamma: Tensor | None, beta: Tensor | None, num_groups: int, channel_axis: int = 1,
+               axes: Any = None, epsilon: float = 1e-5) -> Tensor:
     """The norm by the moments of groups of channels and of space."""
     _of_channels("group_norm", data, channel_axis, axes)
     return topi.group_norm(data, gamma, beta, groups=num_groups, eps=epsilon)
 
 
-def instance_norm(data: Tensor, gamma: Tensor, beta: Tensor, channel_axis: Any = 1, axis: Any = None,
+def instance_norm(data: Tensor, gamma: Tensor | None, beta: Tensor | None, channel_axis: Any = 1, axis: Any = None,
                   epsilon: float = 1e-5) -> Tensor:
     """The norm by the moments of the space of each channel. Up to TVM 0.13: (data, gamma, beta, axis, epsilon)."""
     if isinstance(channel_axis, (list, tuple)):
@@ -221,6 +224,9 @@ def instance_norm(data: Tensor, gamma: Tensor, beta: Tensor, channel_axis: Any =
 
 def l2_normalize(data: Tensor, eps: float, axis: Any = None) -> Tensor:
     """data / sqrt(max(sum of squares over axes, eps))."""
+    check_numbers("l2_normalize", eps=eps)
+    if eps < 0:
+        raise ArgumentError(f"l2_normalize: eps is {eps}, below 0")
     return topi.normalize(data, axis=axis, eps=eps ** 0.5)
 
 
@@ -281,8 +287,8 @@ def flatten(data: Tensor) -> Tensor:
 
 def _borders(op: str, data: Tensor, pad_before: Any, pad_after: Any) -> list[tuple[Any, Any]]:
     """A pair (before, after) for each dimension; pad_after is pad_before where it is None."""
-    before = list(pad_before)
-    after = before if pad_after is None else list(pad_after)
+    before = items(op, "pad_before", pad_before)
+    after = before if pad_after is None else items(op, "pad_after", pad_after)
     same_count(op, len(data.shape), pad_before=before, pad_after=after)
     return list(zip(before, after))
 
@@ -332,13 +338,16 @@ def upsampling(data: Tensor, scale_h: float, scale_w: float, layout: str = "NCHW
     """Images that are larger by factors, of which element i lies at i / factor; output_shape: that of the result."""
     first = 1 if channels_last("upsampling", data, layout) else 2
     extents = data.shape[first:first + 2]
-    size = [_scaled(n, s) for n, s in zip(extents, (scale_h, scale_w))] if output_shape is None else list(
-        output_shape)[first:first + 2]
+    size = [_scaled(n, s) for n, s in zip(extents, (scale_h, scale_w))] if output_shape is None else items(
+        "upsampling", "output_shape", output_shape)[first:first + 2]
     return resize2d(data, None, size, layout, method, "align_corners" if align_corners else "asymmetric")
 
 
 def _scaled(extent: Any, scale: float) -> Any:
     """extent * scale, rounded; of a symbolic extent by a whole number."""
+    check_numbers("upsampling", scale=scale)
+    if not 0 <= scale < math.inf:
+        raise ArgumentError(f"upsampling: a scale is {scale}, a finite number of at least 0 is needed")
     if isinstance(plain(extent), int):
         return round(plain(extent) * scale)
     if scale != int(scale):

@@ -5,9 +5,10 @@ import re
 from typing import Any
 
 from tilewright import te, tir, topi
-from tilewright.compat.topi.arguments import along, each, same_count, taking_numbers
+from tilewright.compat.topi.arguments import along, each, items, same_count, taking_numbers
 from tilewright.support.errors import ArgumentError, described
 from tilewright.te.tensor import Tensor, shape_text
+from tilewright.tir import dtype as dt
 from tilewright.topi.shapes import axis_index, check_extent, check_rank, constant
 
 
@@ -19,7 +20,7 @@ def expand_dims(a: Tensor, axis: int, num_newaxis: int = 1) -> Tensor:
 
 def transpose(a: Tensor, axes: Any = None) -> Tensor:
     """The dimensions of a in another order, by default the reverse."""
-    return topi.transpose(a, tuple(axes) if axes else None)
+    return topi.transpose(a, None if axes is None else tuple(items("transpose", "axes", axes)) or None)
 
 
 def flip(a: Tensor, axis: int = 0) -> Tensor:
@@ -39,7 +40,9 @@ def strided_slice(a: Tensor, begin: Any, end: Any, strides: Any = None, axes: An
         raise ArgumentError("strided_slice: the bounds are tensors", "numbers and variables are taken")
     if slice_mode not in ("end", "size"):
         raise ArgumentError(f"strided_slice: slice_mode is {described(slice_mode)}", '"end" or "size"')
-    first, last, steps = list(begin), list(end), list(strides) if strides else None
+    op = "strided_slice"
+    first, last = items(op, "begin", begin), items(op, "end", end)
+    steps = None if strides is None else items(op, "strides", strides) or None
     if slice_mode == "size":
         last, steps = [_behind(b, n) for b, n in zip(first, last)], None
     if steps is not None:
@@ -66,12 +69,12 @@ def squeeze(a: Tensor, axis: Any = None) -> Tensor:
 
 def concatenate(a_tuple: Any, axis: int = 0) -> Tensor:
     """Tensors one behind the other along an axis."""
-    return topi.concatenate(list(a_tuple), axis=axis)
+    return topi.concatenate(items("concatenate", "a_tuple", a_tuple), axis=axis)
 
 
 def stack(tensors: Any, axis: int = 0) -> Tensor:
     """Tensors of one shape along a new axis."""
-    return topi.stack(list(tensors), axis=axis)
+    return topi.stack(items("stack", "tensors", tensors), axis=axis)
 
 
 def split(ary: Tensor, indices_or_sections: Any, axis: int = 0) -> list[Tensor]:
@@ -79,7 +82,7 @@ def split(ary: Tensor, indices_or_sections: Any, axis: int = 0) -> list[Tensor]:
     at = axis_index("split", axis, len(ary.shape))
     if isinstance(indices_or_sections, int):
         return list(topi.split(ary, indices_or_sections, axis=at))
-    ends = [0, *indices_or_sections, ary.shape[at]]
+    ends = [0, *items("split", "indices_or_sections", indices_or_sections), ary.shape[at]]
     return [topi.strided_slice(ary, begin=[a], end=[b], axes=(at,)) for a, b in zip(ends, ends[1:])]
 
 
@@ -126,7 +129,7 @@ def matmul(a: Tensor, b: Tensor, transp_a: bool = False, transp_b: bool = False)
 
 def tensordot(a: Tensor, b: Tensor, axes: Any) -> Tensor:
     """The sum of products over axes of both."""
-    if not isinstance(axes, int) and isinstance(axes[0], int):
+    if isinstance(axes, (list, tuple)) and len(axes) == 2 and isinstance(axes[0], int):
         axes = ([axes[0]], [axes[1]])
     return topi.tensordot(a, b, axes=axes)
 
@@ -138,7 +141,7 @@ def arange(start: Any, stop: Any = None, step: Any = 1, dtype: str = "float32") 
 
 def meshgrid(a_tuple: Any, indexing: str) -> tuple[Tensor, ...]:
     """The coordinates of the points of a grid."""
-    return tuple(topi.meshgrid(*a_tuple, indexing=indexing))
+    return tuple(topi.meshgrid(*items("meshgrid", "a_tuple", a_tuple), indexing=indexing))
 
 
 def repeat(a: Tensor, repeats: int, axis: Any = None) -> Tensor:
@@ -188,16 +191,17 @@ def sequence_mask(data: Tensor, valid_length: Tensor, mask_value: float = 0, axi
     if axis not in (0, 1):
         raise ArgumentError(f"sequence_mask: axis is {described(axis)}", "0 or 1; the other one counts the sequences")
     along("sequence_mask", "valid_length", valid_length, data, 1 - axis)
+    wide = "float64" if dt.is_float(valid_length.dtype) else "int64"
 
     def at(*i: Any) -> tir.Expr:
-        inside = i[axis].astype(valid_length.dtype) < valid_length(i[1 - axis])
+        inside = i[axis].astype(wide) < valid_length(i[1 - axis]).astype(wide)
         return te.if_then_else(inside, data(*i), tir.const(mask_value, data.dtype))
     return te.compute(data.shape, at, name="sequence_mask")
 
 
 def adv_index(data: Tensor, indices: Any) -> Tensor:
     """data[indices], by tensors of integers."""
-    return topi.index_get(data, list(indices))
+    return topi.index_get(data, items("adv_index", "indices", indices))
 
 
 def sliding_window(data: Tensor, axis: int, window_shape: Any, strides: Any) -> Tensor:
@@ -301,7 +305,7 @@ def searchsorted(sorted_sequence: Tensor, values: Tensor, right: bool = False, o
 
 def broadcast_to(data: Tensor, shape: Any) -> Tensor:
     """data repeated to a shape."""
-    return topi.broadcast_to(data, list(shape))
+    return topi.broadcast_to(data, items("broadcast_to", "shape", shape))
 
 
 def einsum(subscripts: str, *operand: Tensor) -> Tensor:
