@@ -47,7 +47,7 @@ class BroadcastTo(Operator):
     shape: tuple[int, ...]
 
     def __post_init__(self) -> None:
-        self.require(all(isinstance(n, int) and n >= 0 for n in self.shape), "the shape is not made of natural numbers")
+        self.require(all(type(n) is int and n >= 0 for n in self.shape), "the shape is not made of natural numbers")
 
     def infer(self, *inputs: TensorType) -> TensorType:
         self.require(broadcastable(inputs[0].shape, self.shape), f"cannot repeat to {self.shape}", *inputs)
@@ -106,13 +106,15 @@ class ReduceSum(Operator):
 
     def __post_init__(self) -> None:
         given = self.axis if isinstance(self.axis, tuple) else () if self.axis is None else (self.axis,)
-        self.require(all(isinstance(a, int) for a in given), "axis is no integer, tuple of integers or None")
+        self.require(all(type(a) is int for a in given), "axis is no integer, tuple of integers or None")
 
     def axes(self, rank: int) -> tuple[int, ...]:
         """The axes summed, counted from the front."""
         given = range(rank) if self.axis is None else (self.axis,) if isinstance(self.axis, int) else self.axis
         self.require(all(-rank <= a < rank for a in given), f"axis {self.axis} of a value with {rank} axes")
-        return tuple(sorted({a % rank for a in given}))
+        axes = {a % rank for a in given}
+        self.require(len(axes) == len(given), f"axis {self.axis} names one axis twice")
+        return tuple(sorted(axes))
 
     def kept(self, rank: int) -> tuple[int | None, ...]:
         axes = self.axes(rank)

@@ -31,7 +31,7 @@ class _Conv(Operator):
 
     def __post_init__(self) -> None:
         for name, value, least in (("stride", self.stride, 1), ("padding", self.padding, 0)):
-            self.require(isinstance(value, int) and value >= least, f"{name} is {value!r}, not an integer >= {least}")
+            self.require(type(value) is int and value >= least, f"{name} is {value!r}, not an integer >= {least}")
 
     def total(self, shape: tuple[Any, ...], factors: Any, axes: list[Any], dtype: str, name: str) -> te.Tensor:
         """The sum over axes of the product of the two factors(*index), rounded to dtype."""

@@ -224,7 +224,10 @@ def _number(operator: str, x: Any) -> float:
     if not isinstance(x, numbers.Real) or isinstance(x, bool):
         raise GraphError(f"{operator}: {described(x)} is neither a graph value nor a number",
                          "wrap an array with graph.parameter(name, array)")
-    return float(x)
+    try:
+        return float(x)
+    except OverflowError:
+        raise GraphError(f"{operator}: {described(x)} is too large for float64") from None
 
 
 def _binary(op: Elementwise, scalar: Callable[[float], Elementwise], a: Value, b: Value | float) -> Value:

@@ -29,20 +29,19 @@ class SecondMoment(Elementwise):
 class AdamStep(Operator):
     """p' = p - rate * (m / (1 - b1)) / (sqrt(v / (1 - b2)) + eps).
 
-    b1, b2: [1], beta1 and beta2 to the power of the step; rate: f64[1]. All but p and the rate have the dtype of the
-    moments.
+    m and v have one dtype; b1, b2, rate: f64[1], the first two beta1 and beta2 to the power of the step.
     """
     epsilon: float
 
     def infer(self, *inputs: TensorType) -> TensorType:
-        self.same_float(*inputs[1:5])
+        self.same_float(*inputs[1:3])
         return TensorType(inputs[0].shape, self.same_float(inputs[0]))
 
     def compute(self, *inputs: te.Tensor) -> te.Tensor:
         p, m, v, b1, b2, rate = inputs
 
         def step(*i: Any) -> Any:
-            mean, variance = m(*i) / (1.0 - b1[0]), v(*i) / (1.0 - b2[0])
+            mean, variance = (moment(*i) / (1.0 - power[0]).astype(m.dtype) for moment, power in ((m, b1), (v, b2)))
             moved = p(*i).astype(m.dtype) - mean * rate[0].astype(m.dtype) / (te.sqrt(variance) + self.epsilon)
             return moved.astype(p.dtype)
         return te.compute(p.shape, step, name="adam")
@@ -64,13 +63,12 @@ class Adam(Optimizer):
 
     def updates(self, params: Sequence[Value], grads: Sequence[Value]) -> list[Update]:
         out: list[Update] = []
-        powers: dict[str, tuple[Value, Value]] = {}
+        if not params:
+            return out
+        b1, b2 = self._powers(params[0], out)
         for p, g in zip(params, grads):
             assert p.data is not None
             wide = wide_dtype(p.data.dtype)
-            if wide not in powers:
-                powers[wide] = self._powers(p, wide, out)
-            b1, b2 = powers[wide]
             if wide != p.data.dtype:
                 g = Cast(wide)(g)
             m, v = zeros_like(p, "mean", wide), zeros_like(p, "variance", wide)
@@ -79,14 +77,14 @@ class Adam(Optimizer):
                     Update(p, AdamStep(self.epsilon)(p, m2, v2, b1, b2, self.rate))]
         return out
 
-    def _powers(self, first: Value, dtype: str, out: list[Update]) -> tuple[Value, Value]:
+    def _powers(self, first: Value, out: list[Update]) -> tuple[Value, Value]:
         """beta1 and beta2 to the power of the step; their updates are added to out.
 
-        They are named after the first parameter that uses them: a graph may have several optimizers and dtypes.
+        They are named after the first parameter: a graph may have several optimizers.
         """
         values = []
         for name, beta in (("beta1_power", self.beta1), ("beta2_power", self.beta2)):
-            power = parameter(f"{first.name}.{name}", np.ones(1, dtype))
+            power = parameter(f"{first.name}.{name}", np.ones(1, "float64"))
             values.append(MulConst(beta)(power))
             out.append(Update(power, values[-1]))
         return values[0], values[1]

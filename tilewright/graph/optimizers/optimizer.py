@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -80,9 +81,10 @@ class Optimizer:
         """Raise GraphError unless each value is a number from 0 to below `below`."""
         for key, value in values.items():
             number = isinstance(value, (int, float, np.floating, np.integer)) and not isinstance(value, bool)
-            if not (number and 0.0 <= value < below):
+            fits = not isinstance(value, int) or value <= sys.float_info.max
+            if not (number and fits and 0.0 <= value < below):
                 wanted = "a finite number of at least 0" if below == math.inf else f"a number from 0 to below {below:g}"
-                raise GraphError(f"{type(self).__name__}: {key} is {value!r}, not {wanted}")
+                raise GraphError(f"{type(self).__name__}: {key} is {described(value)}, not {wanted}")
 
     def __repr__(self) -> str:
         rest = "".join(f", {k}={v!r}" for k, v in vars(self).items() if k != "rate")
