@@ -1,6 +1,7 @@
 """Tensors that read no other: constants, ranges, identities."""
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from tilewright.te.tensor import Tensor
 from tilewright.tir import dtype as dt
 from tilewright.tir.arithmetic import binary, ceildiv, maximum, select
 from tilewright.tir.conversion import cast, const, convert
-from tilewright.tir.expr import Expr, IntImm
+from tilewright.tir.expr import Expr
 from tilewright.topi.shapes import as_shape, check, check_numbers, check_tensors
 from tilewright.topi.types import accumulator, dtype_name
 
@@ -37,7 +38,7 @@ def ones(shape: Any, *, dtype: Any = "float32") -> Tensor:
 def full_like(x: Tensor, value: Any, *, dtype: Any = None) -> Tensor:
     """y = value everywhere, of the shape of x, and its type unless dtype says otherwise."""
     check_tensors("full_like", x=x)
-    return full(x.shape, value, dtype=dtype or x.dtype)
+    return full(x.shape, value, dtype=x.dtype if dtype is None else dtype)
 
 
 def zeros_like(x: Tensor, *, dtype: Any = None) -> Tensor:
@@ -63,13 +64,15 @@ def arange(start: Any, stop: Any = None, step: Any = 1, *, dtype: Any = None) ->
     check(isinstance(step, (int, float, np.number)) and step != 0, op, f"step is {described(step)}, a number that is "
           "not 0 is needed")
     check(whole or not any(isinstance(v, Expr) for v in given), op, f"{given} mixes symbols and floats")
-    check_numbers(op, **({} if whole else {"start": low, "stop": high}))
+    check_numbers(op, **({} if whole else {"start": low, "stop": high, "step": step}))
     kind = dtype_name(dtype) if dtype is not None else "int64" if whole else "float32"
     if whole:
         span = binary("sub", high, low) if step > 0 else binary("sub", low, high)
         length = simplified(maximum(ceildiv(span, abs(int(step))), 0))
     else:
-        length = IntImm(max(int(np.ceil((high - low) / step)), 0))
+        steps = (float(high) - float(low)) / float(step)
+        check(math.isfinite(steps), op, f"from {low} to {high} there are {steps} steps of {step}")
+        length, = as_shape(op, max(math.ceil(steps), 0))
     wide = "int64" if whole else "float64"
     first, by = (convert(low).astype(wide), const(int(step), wide)) if whole else (const(float(low), wide),
                                                                                   const(float(step), wide))
@@ -83,6 +86,7 @@ def linspace(start: float, stop: float, num: Any, *, endpoint: bool = True, dtyp
     """
     op, kind = "linspace", dtype_name(dtype)
     check(dt.is_float(kind), op, f"dtype is {kind}, a float is needed")
+    check_numbers(op, start=start, stop=stop)
     extent, = as_shape(op, num, 1)
     parts = maximum(extent - 1, 1) if endpoint else maximum(extent, 1)
     wide = "float64" if accumulator(kind) == "float64" else "float32"
