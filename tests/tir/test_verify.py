@@ -60,6 +60,10 @@ WRONG = [
         For(i, zero, IntImm(4, "int64"), "serial", nothing()),
         "loop i is int32, its min is int32, its extent is int64",
     ),
+    (
+        For(Var("u", "uint64"), IntImm(2**64 - 8, "uint64"), IntImm(7, "uint64"), "serial", nothing()),
+        "loop u runs from .* over .* iterations, past the end of int64",
+    ),
     (For(i, zero, IntImm(4), "sideways", nothing()), "unknown kind 'sideways'"),
     (For(i, zero, IntImm(4), "thread_binding", nothing()), "thread tag ''"),
     (Store(A, const(0.0), (zero,)), "a value of type float32 is stored to A, which takes int32"),

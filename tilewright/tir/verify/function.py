@@ -7,7 +7,7 @@ from typing import Any
 from tilewright.tir import dtype as dt
 from tilewright.tir.accesses import Use, uses
 from tilewright.tir.buffer import Buffer, BufferRegion
-from tilewright.tir.expr import Expr, Var
+from tilewright.tir.expr import Expr, IntImm, Var
 from tilewright.tir.node import Node, sub_statements
 from tilewright.tir.returns import wrong_return
 from tilewright.tir.stmt import (
@@ -117,6 +117,10 @@ class _Verifier(ExpressionVerifier):
             self.fail(f"loop {v.name} is {s.kind} and has the thread tag {s.thread_tag!r}")
         if not (dt.is_integer(v.type) and s.min.dtype == s.extent.dtype == v.type):
             self.fail(f"loop {v.name} is {v.type}, its min is {s.min.dtype}, its extent is {s.extent.dtype}")
+        ends = [e.value for e in (s.min, s.extent) if isinstance(e, IntImm)]
+        if max([0, *ends, sum(ends)]) > dt.integer_range("int64")[1]:
+            self.fail(f"loop {v.name} runs from {s.min} over {s.extent} iterations, past the end of int64, in which "
+                      "loops count")
         if s.annotations:
             self.notes(s.annotations)
         self.define(v, "loop", s)
