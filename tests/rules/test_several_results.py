@@ -1,0 +1,75 @@
+"""The rule for reductions of several results whose neighbours in memory go to neighbouring results."""
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import tilewright as tw
+from tilewright import te, topi
+
+LOCAL = "llvm -num-cores=2 -opt-level=1"
+
+
+def rules_of(args):
+    return [d.rule for d in tw.explain(te.create_prim_func(args), LOCAL).decisions]
+
+
+def drawn(shape, dtype):
+    a = np.random.default_rng(3).integers(0, 9, shape)
+    return a.astype({"bfloat16": ml_dtypes.bfloat16}.get(dtype, dtype))
+
+
+@pytest.mark.parametrize("operation", ["argmax", "argmin"])
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint64", "float16", "bfloat16", "float32", "float64"])
+@pytest.mark.parametrize("shape, axis", [((40, 70), 0), ((3, 7, 33), 1), ((1, 17), 0), ((9, 2), 0), ((64, 300), 0)])
+def test_places_in_columns(shape, axis, dtype, operation):
+    a = drawn(shape, dtype)
+    if dtype in ("float16", "float32", "float64") and shape[0] > 30:
+        a[[3, 21], 5] = np.nan
+    x = te.placeholder(shape, dtype, "x")
+    args = [x, getattr(topi, operation)(x, axis=axis)]
+    assert rules_of(args) == ["several_results"]
+    wide = a.astype("float64") if a.dtype.kind not in "iub" else a
+    want = getattr(np, operation)(wide, axis=axis)
+    out = np.full(want.shape, 77, "int64")
+    tw.compile(args, target=LOCAL)(a, out)
+    np.testing.assert_array_equal(out, want)
+
+
+@pytest.mark.parametrize("shape", [(40, 1), (40, 0)])
+def test_no_columns_and_one(shape):
+    a = drawn(shape, "float32")
+    x = te.placeholder(shape, name="x")
+    out = np.full(shape[1:], 77, "int64")
+    tw.compile([x, topi.argmax(x, axis=0)], target=LOCAL)(a, out)
+    np.testing.assert_array_equal(out, a.argmax(0))
+
+
+@pytest.mark.parametrize("n, m", [(1, 1), (40, 70), (1000, 33)])
+def test_sizes_of_the_call(n, m):
+    rows, columns = te.var("n"), te.var("m")
+    a = drawn((n, m), "float32")
+    x = te.placeholder((rows, columns), name="x")
+    args = [x, topi.argmax(x, axis=0)]
+    assert rules_of(args) == ["several_results"]
+    out = np.full(m, 77, "int64")
+    tw.compile(args, target=LOCAL)(a, out)
+    np.testing.assert_array_equal(out, a.argmax(0))
+
+
+def test_three_results_of_one_reduction():
+    """The number, the sum and the sum of squares of columns, in one pass."""
+    a = np.random.default_rng(4).standard_normal((50, 300)).astype("float32")
+    x = te.placeholder(a.shape, name="x")
+    add = te.comm_reducer(lambda p, q: tuple(u + v for u, v in zip(p, q)),
+                          lambda *types: tuple(te.const(0, t) for t in types), name="moments")
+    k = te.reduce_axis((0, 50), "k")
+    results = te.compute((300,), lambda j: add((te.const(1, "int32"), x[k, j], x[k, j] * x[k, j]), axis=k), "moments")
+    assert rules_of([x, *results]) == ["several_results"]
+    count, total, squares = np.empty(300, "int32"), np.empty(300, "float32"), np.empty(300, "float32")
+    tw.compile([x, *results], target=LOCAL)(a, count, total, squares)
+    wide = a.astype("float64")
+    assert (count == 50).all()
+    np.testing.assert_allclose(total, wide.sum(0), rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(squares, (wide * wide).sum(0), rtol=1e-5)
