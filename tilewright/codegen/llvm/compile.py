@@ -127,7 +127,7 @@ def _through_passes(text: str, target: Target, imports: Sequence[str], effort: E
     options.loop_unrolling = level >= 2
     options.loop_vectorization = level >= 2 and effort.vectorizers
     options.slp_vectorization = (level >= 2 and effort.vectorizers and not _chooses(text)
-                                 and not _converts_unsigned(text))
+                                 and not _converts_unsigned(text) and not gathers_lanes(text))
     options.loop_interleaving = effort.vectorizers and not _chooses_by_branches(text)
     run_passes(module, machine, options)
     if reason := _malformed(module):
@@ -181,6 +181,15 @@ def _converts_unsigned(text: str) -> bool:
     never narrowed.
     """
     return re.search(r" = uitofp i(?:16|32|64) ", text) is not None
+
+
+def gathers_lanes(text: str) -> bool:
+    """True when a vector is made of numbers that are read one by one.
+
+    LLVM 22 looks for vectors among their addresses, in a time that grows with the square of their number: 64 take
+    0.2 s. There are none to find, since the numbers do not lie side by side.
+    """
+    return re.search(r" = insertelement <\d+ x \w+> %", text) is not None
 
 
 def compile_text(text: str, target: Target) -> bytes:

@@ -13,6 +13,7 @@ from tilewright.tir.stmt import UNROLLED, For, Store
 
 SHORT = 16                  # iterations of a loop that LLVM would write out
 TILE = 4                    # vector statements of its body that keep what they work on in registers
+ENOUGH = 4                  # vectors that an iteration of a long loop stores, whose work hides that of the loop
 
 
 def emit_serial(fn: FunctionEmitter, s: For) -> None:
@@ -44,9 +45,28 @@ def emit_serial(fn: FunctionEmitter, s: For) -> None:
 def _keeps_a_tile(s: For) -> bool:
     """True for a short loop around many vector statements, which copies for each iteration would not keep in registers.
     """
-    if not isinstance(s.extent, IntImm) or s.extent.value > SHORT:
+    if _is_long(s):
         return False
     return sum(isinstance(n, Store) and dt.lanes_of(n.value.dtype) > 1 for n in statements(s.body)) >= TILE
+
+
+def _is_long(s: For) -> bool:
+    return not isinstance(s.extent, IntImm) or s.extent.value > SHORT
+
+
+def _has_enough_work(s: For, features: frozenset[str]) -> bool:
+    """True for a loop of which copies are none the faster: its iterations run a long loop of vectors, or are those of a
+    long one and store several."""
+    if _is_long(s) and _stored(s, features) >= ENOUGH:
+        return True
+    return any(isinstance(n, For) and _is_long(n) and _stored(n, features) for n in statements(s.body))
+
+
+def _stored(s: For, features: frozenset[str]) -> int:
+    """How many registers the vectors fill that an iteration stores."""
+    bits = 512 if "avx512f" in features else 256
+    types = (n.value.dtype for n in statements(s.body) if isinstance(n, Store) and dt.lanes_of(n.value.dtype) > 1)
+    return sum(-(-dt.bits_of(t) * dt.lanes_of(t) // bits) for t in types)
 
 
 def _loop_metadata(fn: FunctionEmitter, s: For) -> str:
@@ -54,7 +74,7 @@ def _loop_metadata(fn: FunctionEmitter, s: For) -> str:
     hints = []
     if s.kind == UNROLLED:
         hints.append(fn.module.metadata('!{!"llvm.loop.unroll.full"}'))
-    elif fn.module.long or _keeps_a_tile(s):
+    elif fn.module.long or _keeps_a_tile(s) or _has_enough_work(s, fn.module.features):
         hints.append(fn.module.metadata('!{!"llvm.loop.unroll.disable"}'))
     if fn.module.long or not vectorizable(s):
         hints.append(fn.module.metadata('!{!"llvm.loop.vectorize.enable", i1 false}'))
