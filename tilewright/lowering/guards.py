@@ -83,9 +83,11 @@ def guards_below(s: For) -> list[Guard]:
 
 def _outside_of_lets(e: Expr) -> Iterator[Node]:
     """What is in e, but for the bodies of lets: what stands there is about variables that nobody else knows."""
-    yield e
-    for child in (e.value,) if isinstance(e, Let) else children(e):
-        yield from _outside_of_lets(child)  # type: ignore[arg-type]
+    stack: list[Node] = [e]
+    while stack:
+        top = stack.pop()
+        yield top
+        stack += (top.value,) if isinstance(top, Let) else children(top)[::-1]
 
 
 LONG_LOOP = 16               # iterations from which on it costs little that they are not known

@@ -110,7 +110,6 @@ def _used_only_in(sch: Schedule, loop: For, buffer: Buffer) -> bool:
     around = [s.block for s in path if isinstance(s, BlockRealize)]
     if any(r.buffer is buffer for block in around for r in (*block.reads, *block.writes)):
         return False
-    known = {id(s) for s in (*statements(loop), *path)}
     outside = outside_of(sch.index)
     if outside.stray(buffer) is not None:
         return False
@@ -118,8 +117,8 @@ def _used_only_in(sch: Schedule, loop: For, buffer: Buffer) -> bool:
         reads = outside.of(realize, buffer)
         if reads and any(r.place is s for r in reads for s in path):
             return False                                        # read around the nest, or by its bounds
-        regions = (*realize.block.reads, *realize.block.writes)
-        if id(realize) not in known and (reads or any(r.buffer is buffer for r in regions)):
+        touches = bool(reads) or any(r.buffer is buffer for r in (*realize.block.reads, *realize.block.writes))
+        if touches and realize not in path and loop not in sch.path_to(realize):
             return False
     return True
 
