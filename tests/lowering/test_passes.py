@@ -35,7 +35,7 @@ from tilewright.support.target import target
 from tilewright.te.prim_func import create_prim_func
 from tilewright.tir.arithmetic import all_of, ceildiv, if_then_else, intrinsic, minimum
 from tilewright.tir.buffer import Buffer, BufferRegion, Load, MatchBuffer, decl_buffer
-from tilewright.tir.conversion import convert
+from tilewright.tir.conversion import cast, convert
 from tilewright.tir.expr import Broadcast, Expr, IntImm, Ramp, Var
 from tilewright.tir.interp import run
 from tilewright.tir.iter_var import Range
@@ -303,6 +303,19 @@ def test_a_guard_of_one_loop_is_split_off_there_whatever_is_inside() -> None:
     body = IfThenElse(intrinsic("likely", o < n), Store(B, convert(1.0), (o, i, j)))
     text = str(partition_loops(plain([B], loop(o, ceildiv(n, 4) * 4, loop(i, 4, loop(j, 4, body))))))
     assert "likely" not in text
+
+
+@pytest.mark.parametrize("n", [1, 99, 100, 101, 300, 302, 397, 399, 400])
+def test_a_tail_of_one_iteration_knows_which_of_its_guards_hold(n: int) -> None:
+    B = decl_buffer((n,), name="B")
+    s, o, i = Var("s"), Var("o"), Var("i")
+    at = s * 100 + o * 4 + i
+    body = IfThenElse(intrinsic("likely", at < n), Store(B, cast("float32", at), (at,)))
+    func = partition_loops(plain([B], loop(s, 4, loop(o, 25, loop(i, 4, body, "unroll")))))
+    assert n < 100 or "likely" not in str(simplify(unroll(func)))
+    b = np.full(n, -1, "float32")
+    run(func, b)
+    np.testing.assert_array_equal(b, np.arange(n))
 
 
 def test_a_loop_that_may_be_empty_teaches_nothing_to_the_code_after_it() -> None:

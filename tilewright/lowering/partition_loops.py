@@ -12,7 +12,7 @@ from tilewright.lowering.copying import specialize
 from tilewright.lowering.guards import Guard, covers, first_false, guards_below, split_level, without_guards
 from tilewright.lowering.scopes import analyzer_for, loop_scope
 from tilewright.lowering.walking import map_stmts
-from tilewright.tir.arithmetic import binary, maximum, minimum
+from tilewright.tir.arithmetic import all_of, binary, maximum, minimum
 from tilewright.tir.conversion import cast
 from tilewright.tir.interp.threads import has_barrier
 from tilewright.tir.node import Node, rewrite, statements, walk
@@ -29,10 +29,11 @@ def partition_loops(func: tir.PrimFunc) -> tir.PrimFunc:
         for i in range(n):                     for i in range(m // 8): ...             (no guard)
             ... if likely(i * 8 + ii < m)  ->  for i in range(m // 8, n): ... if likely(i * 8 + ii < m)
 
-    A guard is split off at the loop just outside of the tile that it cuts. Serial loops become two loops,
-    parallel ones (and serial ones where the guard is not linear in the variable) branch inside. Loops whose
-    every iteration is guarded by their own variable get a smaller extent instead. The code grows by one tail
-    per axis: tails of unrolled tiles are not split again, and those of very large ones are loops.
+    A guard is split off at the loop just outside of the tile that it cuts. Serial loops become two loops, or a loop
+    and a branch where the second one would run once at most; parallel ones (and serial ones where the guard is not
+    linear in the variable) branch inside. Loops whose every iteration is guarded by their own variable get a smaller
+    extent instead. The code grows by one tail per axis: tails of unrolled tiles are not split again, and those of very
+    large ones are loops.
     """
     if not any(is_likely(e) for s in statements(func.body) for x in expressions(s) for e in walk(x)
                if type(e) is tir.Call):
@@ -103,9 +104,25 @@ class _Partition:
         body = self.part(self.freed(s, bounds), start, main, tail, again=True)
         if exact:
             return body
+        once = self.at_most_once(s, bounds, last, main, end, tail)
+        if once is not None:
+            return seq([body, once])
         var = tir.Var(s.loop_var.name, s.loop_var.type)
         rest = s.replace(loop_var=var, body=_tail_of(specialize(s.body, {s.loop_var: var}, fresh=True)))
         return seq([body, self.part(rest, main, end, tail or _weight(s.body) > TAIL_STORES, again=False)])
+
+    def at_most_once(self, s: tir.For, bounds: list[_Bound], last: tir.Expr, main: tir.Expr, end: tir.Expr,
+                     tail: bool) -> tir.Stmt | None:
+        """The iterations main, ..., end - 1 of s, of which `last` alone may be one and this depends on loops outside;
+        None where that is not so. Guards below are seen to hold or not once the variable has a value."""
+        once = binary("le", self.nothing_after(s, bounds), binary("add", last, 1))
+        constant = isinstance(self.analyzer.simplify(binary("sub", end, main)), tir.IntImm)
+        if constant or last.dtype != s.loop_var.type or not self.analyzer.prove(once) \
+                or not covers(s, [b.guard for b in bounds]):
+            return None
+        inside = [t for t in (binary("le", s.min, last), binary("lt", last, end)) if not self.analyzer.prove(t)]
+        rest = _tail_of(specialize(s.body, {s.loop_var: last}, fresh=True))
+        return guard(all_of(*inside), self.visit(rest, tail or _weight(s.body) > TAIL_STORES))
 
     def shortened(self, s: tir.For, bounds: list[_Bound], stop: tir.Expr) -> tir.Stmt | None:
         """The loop without the iterations that have no effect, in a tail; None where there are none."""
