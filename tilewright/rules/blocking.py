@@ -11,7 +11,8 @@ DEPTH = 512                      # steps of k in a slab
 DEEPEST = 640                    # steps of k that are taken in one
 FEW_ROWS = 128                   # of A, for which B is read in place
 FEWEST_FOR_TILES = 8             # of which a tile needs rows of B as seldom as the second-level cache gives them
-FEW_STEPS = 32                   # rows of B that are read side by side for fewer
+NEAR_BYTES = 4 << 20             # of B that are taken to be in a cache
+FEW_STEPS = 32                   # rows of B that are read side by side otherwise; twice as many for many rows of A
 CACHE_BYTES = 400 * 1024         # share of the second-level cache for rows of A
 BLOCKS_PER_THREAD = 8            # so that threads finish at about the same time
 UNEVEN = 1.08                    # times the mean that a thread may have of the columns
@@ -101,11 +102,12 @@ def choose_blocks(batch: int, m: int, n: int, k: int, tile: Tile, itemsize: int,
 
 
 def choose_blocks_in_place(batch: int, m: int, n: int, k: int, tile: Tile, itemsize: int, target: Target) -> Blocks:
-    """Blocks of a product that does not pay for a copy of B: tiles read it as it lies. For very few rows of A, which
-    take B from memory as fast as it comes, some of B's rows at a time are read from end to end."""
+    """Blocks of a product that does not pay for a copy of B: tiles read it as it lies. A large B, or that of very few
+    rows of A, which take it as fast as it comes, is read from end to end, some of its rows at a time."""
     short = n <= 2 * tile.columns                         # rows of B, which follow each other closely
-    streams = m < FEWEST_FOR_TILES and k > 4 * FEW_STEPS and not short
-    depth = even(k, FEW_STEPS) if streams else k
+    far = m < FEWEST_FOR_TILES or k * n * itemsize > NEAR_BYTES
+    streams = far and k > 4 * FEW_STEPS and not short
+    depth = even(k, FEW_STEPS if 2 * m < FEW_ROWS else 2 * FEW_STEPS) if streams else k
     columns, rows = even(n, max(tile.columns, SLAB_BYTES // (m * itemsize)), tile.columns), even(m, m, tile.rows)
     cores, panels, strips = target.num_cores, -(-n // tile.columns), rows // tile.rows
     if batch < cores:

@@ -1,4 +1,4 @@
-"""The schedule of sums along the lines of an array, such as those of the columns of a matrix."""
+"""The schedule of reductions along the lines of an array, such as the sums of the columns of a matrix."""
 from __future__ import annotations
 
 import math
@@ -17,7 +17,9 @@ MANY_ROWS = 4 * ROWS_AT_ONCE     # with fewer, results in registers for all of t
 def _matches(work: Work) -> Match | None:
     """Sums along the lines of an array, many of them and long."""
     first = work.first
-    if work.kind != "reduction" or not first.runs_along_last_axis or len({x.buffer for x in first.operands}) != 1:
+    if work.kind != "reduction" and not first.has_several_results:
+        return None
+    if not first.runs_along_last_axis or len({x.buffer for x in first.operands}) != 1:
         return None
     last, rows = first.spatial[-1], math.prod(e or 0 for e in first.reduced)
     plain = all(uses(x, v) for x in first.operands for v in first.spatial_axes)
@@ -53,12 +55,13 @@ def schedule_columns(sch: Schedule, match: Match, target: Target) -> None:
     *slow, row = sch.get_loops(facts.rv)[-len(facts.reduced):]
     column, lanes = sch.split(column, [None, vector])
     known = facts.reduced[-1] or 0
-    row, rows = sch.split(row, [None, next((n for n in range(ROWS_AT_ONCE, ROWS_AT_ONCE // 2, -1) if known % n == 0),
-                                           ROWS_AT_ONCE)])
+    most = max(1, ROWS_AT_ONCE // len(facts.block.writes))
+    row, rows = sch.split(row, [None, next((n for n in range(most, most // 2, -1) if known % n == 0), most)])
     sch.reorder(*slow, row, column, rows, lanes)
     sch.unroll(rows)
+    start = sch.decompose_reduction(facts.rv, (*slow, row)[0])
+    sch.vectorize(sch.get_loops(start)[-1])
     sch.vectorize(lanes)
-    sch.decompose_reduction(facts.rv, (*slow, row)[0])
     parallelize(sch, outer, facts.points, target)
 
 

@@ -57,6 +57,12 @@ class BlockFacts:
         return len(self.block.writes) != 1 or any(isinstance(n, For) for n in walk(self.block.body))
 
     @property
+    def has_several_results(self) -> bool:
+        """A reduction of tuples, such as the places and values of largest elements."""
+        several = self.is_reduction and len(self.block.writes) > 1
+        return several and not any(isinstance(n, For) for n in walk(self.block.body))
+
+    @property
     def written(self) -> Buffer:
         """The buffer of its (only) result."""
         return self.block.writes[0].buffer
@@ -82,8 +88,8 @@ class BlockFacts:
 
     @property
     def operands(self) -> list[Load]:
-        """What it reads, but for the accumulator of a reduction."""
-        return [x for x in self.loads if x.buffer is not self.written]
+        """What it reads, but for the accumulators of a reduction."""
+        return [x for x in self.loads if not any(x.buffer is w.buffer for w in self.block.writes)]
 
     @property
     def is_contraction(self) -> bool:

@@ -5,15 +5,13 @@ from tilewright.rules.elementwise import parallelize, vectorize_last
 from tilewright.rules.table import CPU, Match, Work, rule
 from tilewright.schedule import Schedule
 from tilewright.support.target import Target
-from tilewright.tir import For, walk
 
 
 def _matches(work: Work) -> Match | None:
     """One whose neighbours in memory go to neighbouring results, of which there are some."""
     first = work.first
-    several = len(first.block.writes) > 1 and not any(isinstance(n, For) for n in walk(first.block.body))
-    columns = first.runs_along_last_axis and first.spatial[-1] != 1
-    return work.match() if several and first.is_reduction and columns else None
+    fits = first.has_several_results and first.runs_along_last_axis and first.spatial[-1] != 1
+    return work.match() if fits else None
 
 
 @rule("several_results", priority=12, targets=CPU, matches=_matches)
