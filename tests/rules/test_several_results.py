@@ -7,6 +7,7 @@ import pytest
 
 import tilewright as tw
 from tilewright import te, topi
+from tilewright.te.arg_reducers import arg_reducer
 
 LOCAL = "llvm -num-cores=2 -opt-level=1"
 RULES = (["columns"], ["several_results"])                # by lines of memory; in registers, where there are few
@@ -81,3 +82,28 @@ def test_three_results_of_one_reduction():
     assert (count == 50).all()
     np.testing.assert_allclose(total, wide.sum(0), rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(squares, (wide * wide).sum(0), rtol=1e-5)
+
+
+def test_steps_of_a_scan_are_left_alone():
+    """Viterbi's algorithm: of each step and state, the best score and the state before it."""
+    steps, states = 6, 70
+    rng = np.random.default_rng(5)
+    weights, first = (rng.standard_normal(s).astype("float32") for s in ((states, states), (1, states)))
+    w, x = te.placeholder(weights.shape, name="w"), te.placeholder(first.shape, name="x")
+    score, before = te.placeholder((steps, states), name="score"), te.placeholder((steps, states), "int32", "before")
+    k = te.reduce_axis((0, states), "k")
+    best = arg_reducer(True)
+    place, value = te.compute((steps, states), lambda t, j: best((k.var, score[t - 1, k] + w[k, j]), axis=k), "best")
+    starts = [te.compute((1, states), lambda _, j: te.const(0, "int32"), "none"),
+              te.compute((1, states), lambda _, j: x[0, j], "start")]
+    back, scores = te.scan(starts, [place, value], [before, score], name="viterbi")
+    func = te.create_prim_func([w, x, back, scores])
+    assert not {"columns", "several_results"} & {d.rule for d in tw.explain(func, LOCAL).decisions}
+    got = np.empty((steps, states), "int32"), np.empty((steps, states), "float32")
+    tw.compile(func, target=LOCAL)(weights, first, *got)
+    want = first[0]
+    for t in range(1, steps):
+        paths = want[:, None] + weights
+        np.testing.assert_array_equal(got[0][t], paths.argmax(0))
+        want = paths.max(0)
+        np.testing.assert_array_equal(got[1][t], want)

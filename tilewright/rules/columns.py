@@ -17,7 +17,7 @@ MANY_ROWS = 4 * ROWS_AT_ONCE     # with fewer, results in registers for all of t
 def _matches(work: Work) -> Match | None:
     """Sums along the lines of an array, many of them and long."""
     first = work.first
-    if work.kind != "reduction" and not first.has_several_results:
+    if work.kind != "reduction" and not work.reduces_tuples:
         return None
     if not first.runs_along_last_axis or len({x.buffer for x in first.operands}) != 1:
         return None

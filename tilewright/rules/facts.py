@@ -53,14 +53,8 @@ class BlockFacts:
 
     @property
     def is_opaque(self) -> bool:
-        """Loops of its own inside (`te.extern`), or results in several buffers: no rule takes it apart."""
+        """Loops of its own inside (`te.extern`), or results in several buffers: few rules take it apart."""
         return len(self.block.writes) != 1 or any(isinstance(n, For) for n in walk(self.block.body))
-
-    @property
-    def has_several_results(self) -> bool:
-        """A reduction of tuples, such as the places and values of largest elements."""
-        several = self.is_reduction and len(self.block.writes) > 1
-        return several and not any(isinstance(n, For) for n in walk(self.block.body))
 
     @property
     def written(self) -> Buffer:

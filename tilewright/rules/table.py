@@ -12,7 +12,7 @@ from tilewright.rules.facts import BlockFacts, is_local, is_step, kernel_blocks
 from tilewright.schedule import BlockRV, Schedule
 from tilewright.support.errors import ArgumentError, described
 from tilewright.support.target import Target
-from tilewright.tir import PrimFunc, is_const
+from tilewright.tir import For, PrimFunc, is_const, walk
 
 Phase = Literal["rewrite", "prepare", "schedule"]
 Kind = Literal["opaque", "step", "reduction", "elementwise"]
@@ -57,6 +57,14 @@ class Work:
         if is_step(self.schedule, self.first.rv):
             return "step"
         return "reduction" if self.first.is_reduction else "elementwise"
+
+    @cached_property
+    def reduces_tuples(self) -> bool:
+        """Where the first block is a reduction with several results, such as the places and the values of the largest
+        elements, and no step of a scan."""
+        several = self.first.is_reduction and len(self.first.block.writes) > 1
+        has_loops = any(isinstance(n, For) for n in walk(self.first.block.body))
+        return several and not has_loops and not is_step(self.schedule, self.first.rv)
 
     @cached_property
     def may_be_replaced(self) -> bool:
