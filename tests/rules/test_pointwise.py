@@ -25,8 +25,9 @@ def rules(func, target="llvm -mcpu=x86-64-v4"):
     return [d.rule for d in Scheduling(func, tw.target(target)).finish().decisions]
 
 
-@pytest.mark.parametrize("epilogue", [False, True])
-@pytest.mark.parametrize("target", ["llvm", "llvm -mcpu=haswell", "llvm -num-cores=1", "llvm -num-cores=5", "c"])
+@pytest.mark.parametrize("target, epilogue", [
+    ("llvm", False), ("llvm", True), ("llvm -mcpu=haswell", True), ("llvm -num-cores=1", False),
+    ("llvm -num-cores=5", True), ("c", False)])
 @pytest.mark.parametrize("shape", [
     (1, 8, 7, 7, 4), (2, 40, 13, 9, 24), (1, 700, 7, 8, 130), (1, 16, 31, 33, 129), (3, 1, 9, 11, 5),
     (1, 512, 28, 28, 128)], ids=str)

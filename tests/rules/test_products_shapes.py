@@ -38,8 +38,8 @@ def check(m, n, k, ta, tb, dtype="float32", batch=(), epilogue=False, **build):
     np.testing.assert_array_equal(c.numpy(), want.astype(dtype))
 
 
-@pytest.mark.parametrize("epilogue", [False, True])
-@pytest.mark.parametrize("ta, tb", [(False, False), (False, True), (True, False), (True, True)])
+@pytest.mark.parametrize("ta, tb, epilogue", [
+    (False, False, True), (False, True, False), (True, False, False), (True, True, True)])
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_shapes(shape, ta, tb, epilogue):
     check(*shape, ta, tb, epilogue=epilogue)

@@ -69,7 +69,7 @@ def rules_of(func, target=TARGET):
 @pytest.mark.parametrize("kind", ["max", "avg"])
 @pytest.mark.parametrize("kernel, stride, pad", [
     (3, 1, 1), (3, 2, 1), (3, 2, 0), (2, 1, 0), (5, 2, 2), (5, 3, 2), (7, 4, 3), (7, 1, 0), (3, 1, 0)])
-@pytest.mark.parametrize("size", [9, 17, 37])
+@pytest.mark.parametrize("size", [9, 37])
 def test_windows_that_overlap(kind, kernel, stride, pad, size):
     shape = (2, 3, size, size + 1)
     wide = (size + 1 + 2 * pad - kernel) // stride + 1 >= LEAST
