@@ -15,7 +15,7 @@ MANY_ROWS = 4 * ROWS_AT_ONCE     # with fewer, results in registers for all of t
 
 
 def _matches(work: Work) -> Match | None:
-    """Sums along the lines of an array, many of them and long."""
+    """Reductions along the lines of an array, many of them and long; with several results, too."""
     first = work.first
     if work.kind != "reduction" and not work.reduces_tuples:
         return None

@@ -8,7 +8,7 @@ from tilewright.support.target import Target
 
 
 def _matches(work: Work) -> Match | None:
-    """One whose neighbours in memory go to neighbouring results, of which there are some."""
+    """One whose neighbours in memory go to neighbouring results, of which there are more than one."""
     first = work.first
     fits = work.reduces_tuples and first.runs_along_last_axis and first.spatial[-1] != 1
     return work.match() if fits else None

@@ -120,7 +120,7 @@ class _Verifier(ExpressionVerifier):
         ends = [e.value for e in (s.min, s.extent) if isinstance(e, IntImm)]
         if max([0, *ends, sum(ends)]) > dt.integer_range("int64")[1]:
             self.fail(f"loop {v.name} runs from {s.min} over {s.extent} iterations, past the end of int64, in which "
-                      "loops count")
+                      "loops count: let it begin at 0, and add its begin to the index")
         if s.annotations:
             self.notes(s.annotations)
         self.define(v, "loop", s)
