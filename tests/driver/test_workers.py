@@ -30,6 +30,7 @@ def test_workers_give_what_this_process_gives(monkeypatch):
     alone = compile_graph_kernels(jobs(6, 1), host)
     worker = _Worker(host)
     try:
+        assert worker.ready()
         beside = [worker.compile(job) for job in jobs(6, 1)]
     finally:
         worker.end()
@@ -41,6 +42,7 @@ def test_work_of_a_worker_that_ends_is_done_here(monkeypatch):
     monkeypatch.setenv("TILEWRIGHT_CACHE", "0")
     monkeypatch.setenv("TILEWRIGHT_COMPILE_WORKERS", "64")
     asked = []
+    monkeypatch.setattr(_Worker, "ready", lambda self: True)
     monkeypatch.setattr(_Worker, "compile", lambda self, job: asked.append(job) or self.process.kill())
     codes = compile_graph_kernels(jobs(6), target("llvm"))
     assert [c.name for c in codes] == [f"product_{k}" for k in range(6)]
@@ -68,9 +70,17 @@ def test_what_an_interpreter_prints_at_its_start_is_no_answer(monkeypatch, tmp_p
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     worker = _Worker(target("llvm"))
     try:
-        assert worker.compile(jobs(1)[0]).name == "product_0"
+        assert worker.ready() and worker.compile(jobs(1)[0]).name == "product_0"
     finally:
         worker.end()
+
+
+def test_nothing_waits_for_a_worker_that_is_still_loading(monkeypatch, tmp_path):
+    (tmp_path / "sitecustomize.py").write_text("import time; time.sleep(600)")
+    monkeypatch.setenv("TILEWRIGHT_CACHE", "0")
+    monkeypatch.setenv("TILEWRIGHT_COMPILE_WORKERS", "1")
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    assert [c.name for c in compile_graph_kernels(jobs(6), target("llvm"))] == [f"product_{k}" for k in range(6)]
 
 
 @pytest.mark.parametrize("workers", ["0", "64"])

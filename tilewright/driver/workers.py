@@ -28,8 +28,9 @@ def compile_graph_kernels(jobs: Sequence[Job], where: Target,
     """The code of each function, in order. progress: is told how many are done, from any thread.
 
     Workers are processes of this interpreter that end with the call. They take part where there are enough functions
-    that are not in the cache, and no pass or rule of the program is involved, which other processes do not have. Where
-    they, or threads that speak to them, cannot be started, all is done here.
+    that are not in the cache, and no pass or rule of the program is involved, which other processes do not have. Each
+    takes its first function once it has started: nothing waits for a process that is still loading. Where they, or
+    threads that speak to them, cannot be started, all is done here.
     """
     results: list[KernelCode | None] = [None] * len(jobs)
     left = queue.SimpleQueue[int]()
@@ -49,7 +50,7 @@ def compile_graph_kernels(jobs: Sequence[Job], where: Target,
     crew = _started(_crew(len(fresh)), where)
 
     def serve(worker: _Worker) -> None:
-        while (k := _next(left)) is not None:
+        while worker.ready() and (k := _next(left)) is not None:
             made = worker.compile(jobs[k])
             if made is None:                             # it ended: the work, and what it says of it, is done here
                 left.put(k)
@@ -67,6 +68,8 @@ def compile_graph_kernels(jobs: Sequence[Job], where: Target,
         while (mine := _next(left)) is not None:
             results[mine] = compiled(mine)
             told()
+        for w in crew:
+            w.end_unless_ready()
         for t in threads:
             t.join()
     finally:
@@ -115,6 +118,17 @@ class _Worker:
             raise
         finally:
             os.close(theirs)
+        self.began = False
+
+    def ready(self) -> bool:
+        """Wait until the process has loaded the compiler. False where it ended before."""
+        self.began = self.began or bool(_receive(self.answers))
+        return self.began
+
+    def end_unless_ready(self) -> None:
+        """Nothing is left to compile: who waits for the process to begin is told that it ended."""
+        if not self.began:
+            self.process.kill()
 
     def compile(self, job: Job) -> KernelCode | None:
         """The code; None where the process ended, or the compiler refused, or the function cannot be sent."""
@@ -151,6 +165,7 @@ def _receive(stream: BinaryIO | Any) -> bytes:
 def main(descriptor: int) -> None:
     """Serve the process that started this one, until it closes its end. descriptor: of the file for the answers."""
     answers, requests = os.fdopen(descriptor, "wb"), sys.stdin.buffer
+    _send(answers, b"ready")
     while data := _receive(requests):
         func, constant, where = pickle.loads(data)
         try:

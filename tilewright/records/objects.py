@@ -39,7 +39,7 @@ class ObjectCache:
 
     def __init__(self, folder: Path, limit: int) -> None:
         self.folder, self.limit = folder, limit
-        self._written, self._warned = 0, False
+        self._written, self._warned = secrets.randbelow(_TRIM_EVERY), False     # processes that write little trim too
         self._usable = self._prepare()
 
     def _prepare(self) -> bool:
@@ -104,9 +104,9 @@ class ObjectCache:
         except Untrusted as why:
             self._warn(f"a folder of the cache is not used: {why}")
             return
+        self._written += 1
         if self._written % _TRIM_EVERY == 0:
             self.trim()
-        self._written += 1
 
     def get_or_make(self, key: str, make: Callable[[], bytes]) -> bytes:
         """The data under key, made and kept when it is not there."""
@@ -119,25 +119,25 @@ class ObjectCache:
     def trim(self) -> None:
         """Remove the least recently used entries down to nine tenths of the limit, and forgotten partial files."""
         now, entries, total = time.time(), [], 0
-        for path, info in self._files():
-            if path.name.endswith(".partial"):
+        for file, info in self._files():
+            if file.name.endswith(".partial"):
                 if now - info.st_mtime > _STALE_SECONDS:
-                    _remove(path)
+                    _remove(file)
             else:
-                entries.append((info.st_mtime, info.st_size, path))
+                entries.append((info.st_mtime, info.st_size, file))
                 total += info.st_size
         if total <= self.limit:
             return
-        for _, size, path in sorted(entries, key=lambda e: e[0]):
+        for _, size, file in sorted(entries, key=lambda e: e[0]):
             if total <= self.limit * 9 // 10:
                 break
-            _remove(path)
+            _remove(file)
             total -= size
 
     def clear(self) -> None:
         """Remove every entry."""
-        for path, _ in list(self._files()):
-            _remove(path)
+        for file, _ in list(self._files()):
+            _remove(file)
 
     def size(self) -> int:
         """Bytes that the entries take."""
@@ -148,15 +148,15 @@ class ObjectCache:
             raise ArgumentError(f"{key!r} is no key of a cache entry: 8 to 128 letters, digits, - and _")
         return self.folder / key[-2:] / key
 
-    def _files(self) -> Iterator[tuple[Path, os.stat_result]]:
+    def _files(self) -> Iterator[tuple[os.DirEntry[str], os.stat_result]]:
         if not self._usable:
             return
         for folder in _children(self.folder):
-            for path in _children(folder) if len(folder.name) == 2 and not folder.is_symlink() else ():
-                name = path.name.removeprefix(".").partition(".")[0]
+            for file in _children(folder) if len(folder.name) == 2 and not folder.is_symlink() else ():
+                name = file.name.removeprefix(".").partition(".")[0]
                 try:
-                    if _KEY.fullmatch(name) and name.endswith(folder.name):      # else it is none of ours
-                        yield path, path.lstat()
+                    if name.endswith(folder.name) and _KEY.fullmatch(name):      # else it is none of ours
+                        yield file, file.stat(follow_symlinks=False)
                 except OSError:                  # another process removed it
                     continue
 
@@ -166,16 +166,17 @@ def _digest(key: str, data: bytes) -> bytes:
     return hashlib.sha256(key.encode() + b"\0" + data).digest()
 
 
-def _children(folder: Path) -> list[Path]:
+def _children(folder: Path | os.DirEntry[str]) -> list[os.DirEntry[str]]:
     try:
-        return list(folder.iterdir())
+        with os.scandir(folder) as found:
+            return list(found)
     except OSError:
         return []
 
 
-def _remove(path: Path) -> None:
+def _remove(path: Path | os.DirEntry[str]) -> None:
     try:
-        path.unlink()
+        os.unlink(path)
     except OSError:
         pass                                     # gone already, or not ours to remove
 
