@@ -41,6 +41,7 @@ def test_workers_give_what_this_process_gives(monkeypatch):
 def test_work_of_a_worker_that_ends_is_done_here(monkeypatch):
     monkeypatch.setenv("TILEWRIGHT_CACHE", "0")
     monkeypatch.setenv("TILEWRIGHT_COMPILE_WORKERS", "64")
+    monkeypatch.setattr("tilewright.driver.workers.SECONDS_A_WORKER", 1e-6)
     asked = []
     monkeypatch.setattr(_Worker, "ready", lambda self: True)
     monkeypatch.setattr(_Worker, "compile", lambda self, job: asked.append(job) or self.process.kill())
@@ -52,6 +53,8 @@ def test_work_of_a_worker_that_ends_is_done_here(monkeypatch):
 @pytest.mark.parametrize("executable", ["", None, "/no/such/interpreter"])
 def test_work_of_workers_that_cannot_be_started_is_done_here(executable, monkeypatch):
     monkeypatch.setenv("TILEWRIGHT_CACHE", "0")
+    monkeypatch.setenv("TILEWRIGHT_COMPILE_WORKERS", "64")
+    monkeypatch.setattr("tilewright.driver.workers.SECONDS_A_WORKER", 1e-6)
     monkeypatch.setattr(sys, "executable", executable)
     assert [c.name for c in compile_graph_kernels(jobs(6), target("llvm"))] == [f"product_{k}" for k in range(6)]
 
@@ -61,6 +64,8 @@ def test_work_is_done_here_where_there_are_no_more_threads(monkeypatch):
 
     def start(self):
         raise RuntimeError("can't start new thread")
+    monkeypatch.setenv("TILEWRIGHT_COMPILE_WORKERS", "64")
+    monkeypatch.setattr("tilewright.driver.workers.SECONDS_A_WORKER", 1e-6)
     monkeypatch.setattr(threading.Thread, "start", start)
     assert [c.name for c in compile_graph_kernels(jobs(6), target("llvm"))] == [f"product_{k}" for k in range(6)]
 
@@ -79,6 +84,7 @@ def test_nothing_waits_for_a_worker_that_is_still_loading(monkeypatch, tmp_path)
     (tmp_path / "sitecustomize.py").write_text("import time; time.sleep(600)")
     monkeypatch.setenv("TILEWRIGHT_CACHE", "0")
     monkeypatch.setenv("TILEWRIGHT_COMPILE_WORKERS", "1")
+    monkeypatch.setattr("tilewright.driver.workers.SECONDS_A_WORKER", 1e-6)
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     assert [c.name for c in compile_graph_kernels(jobs(6), target("llvm"))] == [f"product_{k}" for k in range(6)]
 
@@ -87,6 +93,7 @@ def test_nothing_waits_for_a_worker_that_is_still_loading(monkeypatch, tmp_path)
 def test_progress_ends_with_all_that_is_done(workers, monkeypatch):
     monkeypatch.setenv("TILEWRIGHT_CACHE", "0")
     monkeypatch.setenv("TILEWRIGHT_COMPILE_WORKERS", workers)
+    monkeypatch.setattr("tilewright.driver.workers.SECONDS_A_WORKER", 1e-6)
     told = []
     compile_graph_kernels(jobs(6), target("llvm"), told.append)
     assert len(told) == 6 and max(told) == 6

@@ -8,8 +8,8 @@ import struct
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Collection, Sequence
-from contextlib import suppress
 from typing import Any, BinaryIO
 
 from tilewright.driver.kernels import KernelCode, compile_graph_kernel, is_portable, kernel_key
@@ -20,34 +20,30 @@ from tilewright.tir import PrimFunc
 
 Job = tuple[PrimFunc, Collection[int]]           # a function in block form, and its parameters that are constant
 _SERVE = "from tilewright.driver.workers import main; main({})"
-JOBS_A_WORKER = 3                                # fewer do not make up for its start, of about 0.4 s
+SECONDS_A_WORKER = 1.0                           # of work: less does not make up for its start, of about 0.4 s
 
 
 def compile_graph_kernels(jobs: Sequence[Job], where: Target,
                           progress: Callable[[int], None] | None = None) -> list[KernelCode]:
     """The code of each function, in order. progress: is told how many are done, from any thread.
 
-    Workers are processes of this interpreter that end with the call. They take part where there are enough functions
-    that are not in the cache, and no pass or rule of the program is involved, which other processes do not have. Each
-    takes its first function once it has started: nothing waits for a process that is still loading. Where they, or
-    threads that speak to them, cannot be started, all is done here.
+    Workers are processes of this interpreter that end with the call. They take part where much is left to compile, by
+    the time that the first functions took, and no pass or rule of the program is involved, which other processes do
+    not have. Each takes its first function once it has started: nothing waits for a process that is still loading.
+    Where they, or threads that speak to them, cannot be started, all is done here.
     """
     results: list[KernelCode | None] = [None] * len(jobs)
     left = queue.SimpleQueue[int]()
     keys = [kernel_key(func, where, constant) for func, constant in jobs]
-    shared = _crew(len(jobs)) > 0
-    fresh = [k for k, key in enumerate(keys) if not shared or is_portable(key)]
-    for k in fresh:
-        left.put(k)
 
-    def compiled(k: int) -> KernelCode:
-        func, constant = jobs[k]
-        return compile_graph_kernel(func, where, constant, keys[k])
-
-    def told() -> None:
+    def keep(k: int, code: KernelCode) -> None:
+        results[k] = code
         if progress:
             progress(sum(r is not None for r in results))
-    crew = _started(_crew(len(fresh)), where)
+
+    def compile_here(k: int) -> None:
+        func, constant = jobs[k]
+        keep(k, compile_graph_kernel(func, where, constant, keys[k]))
 
     def serve(worker: _Worker) -> None:
         while worker.ready() and (k := _next(left)) is not None:
@@ -55,27 +51,26 @@ def compile_graph_kernels(jobs: Sequence[Job], where: Target,
             if made is None:                             # it ended: the work, and what it says of it, is done here
                 left.put(k)
                 return
-            results[k] = made
-            told()
+            keep(k, made)
 
-    threads = []
+    for k, key in enumerate(keys):
+        if is_portable(key):
+            left.put(k)
+        else:
+            compile_here(k)
+    crew, began, done = _Crew(where, serve), time.perf_counter(), 0
     try:
-        with suppress(RuntimeError):                     # there may be no more threads
-            for w in crew:
-                t = threading.Thread(target=serve, args=(w,), daemon=True)
-                t.start()
-                threads.append(t)
         while (mine := _next(left)) is not None:
-            results[mine] = compiled(mine)
-            told()
-        for w in crew:
-            w.end_unless_ready()
-        for t in threads:
-            t.join()
+            compile_here(mine)
+            done += 1
+            crew.grow(left.qsize() * (time.perf_counter() - began) / done)
+        crew.join()
     finally:
-        for w in crew:
-            w.end()
-    return [r if r is not None else compiled(k) for k, r in enumerate(results)]
+        crew.end()
+    for k, result in enumerate(results):
+        if result is None:
+            compile_here(k)
+    return [r for r in results if r is not None]
 
 
 def _next(left: queue.SimpleQueue[int]) -> int | None:
@@ -85,20 +80,39 @@ def _next(left: queue.SimpleQueue[int]) -> int | None:
         return None
 
 
-def _crew(jobs: int) -> int:
-    """How many workers are worth their start."""
-    most = config.get("COMPILE_WORKERS")
-    assert isinstance(most, int)
-    return max(0, min(jobs // JOBS_A_WORKER, available_cpus() - 1, most)) if sys.executable else 0
+class _Crew:
+    """The workers of a call, each with the thread that speaks to it."""
 
+    def __init__(self, where: Target, serve: Callable[[_Worker], None]) -> None:
+        self.where, self.serve = where, serve
+        self.workers: list[_Worker] = []
+        self.threads: list[threading.Thread] = []
+        most = config.get("COMPILE_WORKERS")
+        assert isinstance(most, int)
+        self.most = min(available_cpus() - 1, most) if sys.executable else 0
 
-def _started(count: int, where: Target) -> list[_Worker]:
-    """At most so many workers: as many as can be started."""
-    crew: list[_Worker] = []
-    with suppress(OSError):
-        while len(crew) < count:
-            crew.append(_Worker(where))
-    return crew
+    def grow(self, seconds: float) -> None:
+        """Start the workers that so much work is worth, as many as can be started."""
+        try:
+            while len(self.workers) < min(self.most, int(seconds / SECONDS_A_WORKER)):
+                self.workers.append(_Worker(self.where))
+                self.threads.append(threading.Thread(target=self.serve, args=(self.workers[-1],), daemon=True))
+                self.threads[-1].start()
+        except (OSError, RuntimeError):                  # there may be no more processes, or threads
+            self.most = 0
+
+    def join(self) -> None:
+        """Wait for what the workers compile; not for those that have not begun."""
+        for worker in self.workers:
+            worker.end_unless_ready()
+        for thread in self.threads:
+            if thread.ident:
+                thread.join()
+
+    def end(self) -> None:
+        """End the workers."""
+        for worker in self.workers:
+            worker.end()
 
 
 class _Worker:
