@@ -114,6 +114,23 @@ for k in range(n):
     sch.cache_write("P", 0, "local")
 
 
+@wrong("`cache_write` inside of the loop of a reduction that may have no elements",
+       r"S would not be copied where loop k has no iterations and block S starts its reduction")
+def cache_write_of_a_start():
+    sch = script("""
+for k in range(n):
+    with T.block("S"):
+        vk = T.axis.reduce(n, k)
+        with T.init():
+            S[0] = 7
+        S[0] = S[0] + vk
+    with T.block("X"):
+        vk = T.axis.spatial(n, k)
+        X[vk] = S[0]
+""", "S: T.Buffer((1,), 'int32'), n: T.int32, X: T.Buffer((8,), 'int32')")
+    sch.cache_write("S", 0, "local")
+
+
 @wrong("`cache_write` of what each iteration of a parallel loop has to itself",
        r"cannot parallel loop t: two of its iterations may touch the same element of X_local")
 def cache_write_of_private_memory():

@@ -10,6 +10,7 @@ from tilewright.schedule.schedule import Schedule
 from tilewright.support.errors import legal
 from tilewright.tir.accesses import uses_below
 from tilewright.tir.arithmetic import binary, conjuncts
+from tilewright.tir.buffer import Buffer
 from tilewright.tir.conversion import is_const
 from tilewright.tir.empty_reductions import left_by_start, speaks_of
 from tilewright.tir.expr import Expr, IntImm, Var
@@ -66,6 +67,19 @@ def _require_known_start(sch: Schedule, realize: BlockRealize, top: For, before:
             and not analyzer.prove(binary("gt", loop.extent, 0))]
     legal(not idle, f"loop {idle[0].loop_var.name if idle else ''} may have no iterations, and then block {name} does "
           "not start its reduction: the fused loop would not tell", top, realize, hint="decompose_reduction first")
+
+
+def require_start_copied(sch: Schedule, realize: BlockRealize, buffer: Buffer, loops: Sequence[For]) -> None:
+    """Refuse where a copy below loops, of what the block wrote, misses the start of a reduction that has no elements:
+    that stands before the loops that reduce."""
+    if realize.block.init is None or not _may_be_empty(sch, realize):
+        return
+    left = left_by_start(realize, sch.index.loops_above(realize))
+    missed = [loop for loop in loops if loop.loop_var in left]
+    names = ", ".join(loop.loop_var.name for loop in missed)
+    legal(not missed, f"{buffer.name} would not be copied where loop {names} has no iterations and block "
+          f"{realize.block.name} starts its reduction", realize, *missed,
+          hint="decompose_reduction first, or move what uses the buffer out of the loop")
 
 
 def _may_be_empty(sch: Schedule, realize: BlockRealize) -> bool:

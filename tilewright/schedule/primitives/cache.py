@@ -92,6 +92,7 @@ def cache_write(sch: Schedule, block: BlockRV, write_buffer_index: int | str | l
     - the block stores to the buffer at one place, in every iteration, and reads it only as its own partial sum, after
       the step that starts it;
     - no block that writes the buffer comes between two steps of a reduction;
+    - a reduction that may have no elements ends before the copy's place;
     - the iterations of a loop inside of the copy's place that run at once share no element of the new buffers;
     - the block has written all that the consumer_blocks read of its buffers by then, for each iteration of the loops
       around both.

@@ -10,6 +10,7 @@ from tilewright.schedule.analysis.dataflow import (
     writers_of,
 )
 from tilewright.schedule.analysis.ordering import BEFORE, order
+from tilewright.schedule.analysis.starts import require_start_copied
 from tilewright.schedule.primitives.caching import other_buffers
 from tilewright.schedule.schedule import Schedule
 from tilewright.support.errors import legal, require
@@ -47,7 +48,7 @@ def before_consumers(sch: Schedule, buffer: Buffer,
 
 def apart(sch: Schedule, realize: BlockRealize, buffer: Buffer) -> tuple[list[For], list[Stmt], int]:
     """(loops around the place, the statements there, position of the one with the block): the outermost place where
-    that statement holds no other block that uses the buffer."""
+    that statement holds no other block that uses the buffer. What the block starts is there too."""
     others = [r for r in (*readers_of(sch, buffer), *writers_of(sch, buffer)) if r is not realize]
     loops: list[For] = []
     children = children_of(sch.root.block)
@@ -55,6 +56,7 @@ def apart(sch: Schedule, realize: BlockRealize, buffer: Buffer) -> tuple[list[Fo
         here = positions(children, [realize])[0]
         child = children[here]
         if here not in positions(children, others):
+            require_start_copied(sch, realize, buffer, loops)
             return loops, children, here
         require(isinstance(child, For), f"block {realize.block.name} shares a branch with other blocks that use "
                 f"{buffer.name}", realize)

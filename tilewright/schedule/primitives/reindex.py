@@ -78,6 +78,7 @@ def reindex_cache_write(sch: Schedule, block: BlockRV, write_buffer_index: int |
     Legal when
     - the block stores to the buffer at one place, in every iteration, and reads it only as its own partial sum;
     - no block that writes the buffer comes between two steps of a reduction;
+    - a reduction that may have no elements ends before the copy's place;
     - the iterations of a loop inside of the copy's place that run at once share no element of the new buffer;
     - index_map gives different elements different places, which no reduction changes.
     """
