@@ -239,3 +239,18 @@ def test_the_pragma_auto_unroll_max_step():
     assert len(loops) == len([s for s in walk(lower(product(m=4, n=4, k=8, cached=False)[0].func).body)
                               if isinstance(s, For)]) - 2
     check(sch.func, m=4, n=4, k=8)
+
+
+@pytest.mark.parametrize("explicit, loops", [(None, 1), (1, 1), (0, 2)])
+def test_the_pragma_unroll_explicit(explicit, loops):
+    a = te.placeholder((64, 4, 16), name="A")
+    sums = te.compute((64, 4, 16), lambda i, j, k: a[i, j, k] + 1.0, name="sums")
+    sch = tw.Schedule(te.create_prim_func([a, te.compute((64, 4, 16), lambda i, j, k: sums[i, j, k] * 2.0)]))
+    sch.compute_at("sums", sch.get_loops(sch.get_block("compute"))[0])
+    *_, row, lane = sch.get_loops(sch.get_block("sums"))
+    sch.vectorize(lane)
+    for last in sch.get_loops(sch.get_block("compute"))[1:]:
+        sch.unroll(last)
+    if explicit is not None:
+        sch.annotate(row, "pragma_unroll_explicit", explicit)
+    assert sum(isinstance(s, For) for s in walk(lower(sch.func).body)) == loops

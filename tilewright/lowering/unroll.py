@@ -20,6 +20,7 @@ from tilewright.tir.symbols import expressions, uses_any
 MAX_STATEMENTS = 1024       # an unrolled loop that would hold more statements stays a loop
 MAX_TILE_STATEMENTS = 64
 AUTO_UNROLL = "pragma_auto_unroll_max_step"
+EXPLICIT = "pragma_unroll_explicit"
 
 
 def unroll(func: PrimFunc, options: PassOptions | None = None, target: Target | None = None) -> PrimFunc:
@@ -29,7 +30,8 @@ def unroll(func: PrimFunc, options: PassOptions | None = None, target: Target | 
     The same happens to short serial loops of vector statements that address a small private buffer: its
     indices become constants, so that it can live in registers. A loop of symbolic extent, of too many
     statements or of too much code, with that of the loops before it, becomes serial. Below a loop with the
-    pragma auto_unroll_max_step, serial loops that make at most so many statements are written out as well.
+    pragma auto_unroll_max_step, serial loops that make at most so many statements are written out as well. A serial
+    loop with the pragma unroll_explicit of 0 is left to the code generator.
     """
     unrolling = _Unrolling(lambda: target.feature_set if target is not None else frozenset())
     return func.with_body(unrolling.visit(func.body, (), 0))
@@ -53,6 +55,8 @@ class _Unrolling:
         once = isinstance(new.extent, IntImm) and new.extent.value <= 1 and not new.annotations
         if new.kind == UNROLLED or new.kind == SERIAL and once:
             return self._written_out(new, MAX_STATEMENTS)
+        if new.kind == SERIAL and new.annotations.get(EXPLICIT, 1) == 0:
+            return new
         if new.kind == SERIAL and max_step:
             return self._written_out(new, max_step)
         if new.kind == SERIAL and tiles and _addresses_tile(new, tiles):

@@ -31,6 +31,7 @@ WRITE = 0.8                      # and in that which a result takes to be writte
 WRITE_RAGGED = 2.0               # where squares are not full
 WRITTEN_OUT = 4                  # elements of windows apart whose steps are one: results stay in their registers
 LINE = 16                        # weights of a channel that are packed together
+STAGED = 256                     # terms of a sum beside which another store of it is nothing
 AHEAD = 3072                     # bytes of weights that are asked for before they are needed
 
 
@@ -159,6 +160,11 @@ def schedule_convolution(sch: Schedule, match: Match, target: Target) -> None:
     sch.transform_layout(conv.rv, ("write", 0), _blocked(plan.channels, columns))
     step = schedule_tile(sch, conv, plan, len(loops), tile.lines > 1)
     prefetch_weights(sch, conv.rv, pack, step, columns * itemsize * math.prod(e or 1 for e in conv.reduced[1:]), AHEAD)
+    if inside[0] == channel and terms >= STAGED:
+        stage_results(sch, conv, epilogue, len(loops))
+        vectors, channel = sch.split(channel, [None, square_of(tile.pixels)])
+        sch.reorder(*inside[1:-1], vectors, channel, pixel)
+        inside = [channel, pixel]
     for loop in inside[:-1]:
         sch.unroll(loop)
     sch.vectorize(inside[-1])
@@ -182,6 +188,21 @@ def schedule_tile(sch: Schedule, conv: BlockFacts, plan: Roles, outside: int, ha
         for loop in reduced[1:]:
             sch.unroll(loop)
     return reduced[0]
+
+
+def stage_results(sch: Schedule, conv: BlockFacts, epilogue: BlockRV, outside: int) -> None:
+    """Let a tile of results, below `outside` loops, go through memory on its way to rows of pixels: these are read a
+    few channels at a time."""
+    stage = sch.cache_read(epilogue, facts_of(sch, conv.rv).block.writes[0].buffer.name, "global", [epilogue])
+    *unrolled, channel = sch.get_loops(stage)[outside:]
+    for loop in unrolled:
+        sch.unroll(loop)
+    sch.vectorize(channel)
+
+
+def square_of(pixels: int) -> int:
+    """The channels whose rows of so many pixels are transposed together."""
+    return next((n for n in (16, 8) if pixels >= n), 4)
 
 
 def windows_are_apart(conv: BlockFacts, plan: Roles) -> bool:
@@ -226,6 +247,8 @@ def schedule_pack(sch: Schedule, pack: BlockRV, plan: Roles, columns: int, targe
     extents = [constant_extent(sch, loop) for loop in loops]
     if plan.place == 0 and loops and None not in extents and math.prod(e or 0 for e in extents) % LINE == 0:
         _, line = sch.split(sch.fuse(*loops) if len(loops) > 1 else loops[0], [None, LINE])
+        vectors, inside = sch.split(inside, [None, math.gcd(columns, LINE)])
+        sch.reorder(vectors, line, inside)
         sch.unroll(line)
     sch.vectorize(inside)
     parallelize(sch, [outside], facts_of(sch, pack).points, target)

@@ -19,12 +19,14 @@ still slower than the convolution itself on all cores, that is computed as it is
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from tilewright import te, tir
 from tilewright.arith.linear import linear
+from tilewright.lowering.unroll import EXPLICIT
 from tilewright.rules.blocking import even, registers
 from tilewright.rules.convolution import AHEAD, roles_of_planes
 from tilewright.rules.elementwise import constant_extent, parallelize, vectorize_last
@@ -238,19 +240,16 @@ def schedule_winograd(sch: Schedule, match: Match, target: Target) -> None:
     size = (product.spatial[2] or 0) - TAPS + 1
     group, tiles, lines = schedule_result(sch, stages["result"], product, lanes, size, tile_rows(product, target))
     tile = schedule_results(sch, stages["result_tiles"], tiles, size)
-    unroll_all(sch, sch_at(sch, stages["result_rows"], tile), 3)
+    write_rows(sch, sch_at(sch, stages["result_rows"], tile), -3)
     channels = schedule_product(sch, stages["product"], group, registers(target) // 2 - 2)
     prefetch_weights(sch, stages["product"], stages["weights_tiles"], channels, 8 * lanes, AHEAD)
     sch.compute_at(stages["image_tiles"], group, preserve_unit_loops=True)
     row, a, e, block, across, lane = sch.get_loops(stages["image_tiles"])[-6:]
     sch.reorder(row, across, block, a, e, lane)
-    unroll_all(sch, stages["image_tiles"], 3)
-    unroll_all(sch, sch_at(sch, stages["image_rows"], block), 3)
+    write_rows(sch, stages["image_tiles"], -2)
+    write_rows(sch, sch_at(sch, stages["image_rows"], block), -3)
     schedule_weights(sch, stages)
-    *_, column, lane = sch.get_loops(sch_at(sch, stages["image"], group))
-    _, line = sch.split(column, [None, line_of(constant_extent(sch, column) or 1)])
-    sch.unroll(line)
-    sch.vectorize(lane)
+    sch.vectorize(sch.get_loops(sch_at(sch, stages["image"], group))[-1])
     for reader in epilogues:
         sch.reverse_compute_at(reader.rv, lines, preserve_unit_loops=True)
         vectorize_last(sch, sch.get_loops(reader.rv)[-1], reader.lanes(target))
@@ -298,7 +297,7 @@ def schedule_results(sch: Schedule, tiles: BlockRV, group: LoopRV, size: int) ->
     down, i = sch.split(row, [None, size])
     across, j = sch.split(column, [None, size])
     sch.reorder(down, filters, across, i, j, lane)
-    unroll_all(sch, tiles, 3)
+    write_rows(sch, tiles, -2)
     return across
 
 
@@ -329,10 +328,12 @@ def schedule_weights(sch: Schedule, stages: Mapping[str, BlockRV]) -> None:
     """The weights: transposed, so that filters are neighbours, then transformed channel by channel."""
     a, e, filters, channel, lane = sch.get_loops(stages["weights_tiles"])
     sch.reorder(filters, channel, a, e, lane)
-    unroll_all(sch, stages["weights_tiles"], 3)
-    unroll_all(sch, sch_at(sch, stages["weights_rows"], channel), 3)
+    write_rows(sch, stages["weights_tiles"], -2)
+    write_rows(sch, sch_at(sch, stages["weights_rows"], channel), -3)
     _, *line, lane = sch.get_loops(stages["weights"])
     _, line_at_once = sch.split(sch.fuse(*line), [None, 16])
+    vectors, lane = sch.split(lane, [None, math.gcd(constant_extent(sch, lane) or 1, 16)])
+    sch.reorder(vectors, line_at_once, lane)
     sch.unroll(line_at_once)
     sch.vectorize(lane)
 
@@ -343,9 +344,12 @@ def sch_at(sch: Schedule, block: BlockRV, place: LoopRV) -> BlockRV:
     return block
 
 
-def unroll_all(sch: Schedule, block: BlockRV, count: int) -> None:
-    """Make vectors of the innermost loop, and unroll the others of the `count` innermost ones."""
-    *steps, lane = sch.get_loops(block)[-count:]
-    for loop in steps:
-        sch.unroll(loop)
+def write_rows(sch: Schedule, block: BlockRV, row: int) -> None:
+    """Vectors of the last loop of a block that multiplies by a matrix. Its rows, which the loop at `row` numbers, are
+    written out below the other of the two loops before, so that their weights are known; that stays a loop."""
+    *_, lane = loops = sch.get_loops(block)
+    around, = (loop for loop in loops[-3:-1] if loop != loops[row])
+    sch.reorder(around, loops[row], lane)
+    sch.annotate(around, EXPLICIT, 0)
+    sch.unroll(loops[row])
     sch.vectorize(lane)

@@ -96,7 +96,8 @@ class Stage(LayoutCalls, Placed):
     def pragma(self, var: IterVar, pragma_type: str, pragma_value: Any = None) -> None:
         """Annotate a loop with `pragma_<type>`: for code generators that know it.
 
-        "auto_unroll_max_step" unrolls short loops inside; "import_llvm" links LLVM IR, the text or the path of a .ll
+        "auto_unroll_max_step" unrolls short loops inside; "unroll_explicit" of 0 leaves a serial loop to the code
+        generator; "import_llvm" links LLVM IR, the text or the path of a .ll
         file, whose functions call_extern can then call.
 
         Legal when the loop is one of this stage and pragma_type is a string other than "import_c": there is no C
