@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tilewright import runtime
-from tilewright.graph.plan.plan import Interface
+from tilewright.graph.plan.interface import Interface
 from tilewright.runtime import Tensor, ffi
 from tilewright.runtime.dtypes import item_bytes
 from tilewright.runtime.errors import ModelTypeError, ModelValueError

@@ -19,7 +19,8 @@ from tilewright.graph.plan.arguments import in_order
 from tilewright.graph.plan.code import FAULT_BYTES, Code, raise_fault
 from tilewright.graph.plan.counted import handed_out
 from tilewright.graph.plan.export import module_of
-from tilewright.graph.plan.plan import ARENA, CONSTANT, HELD, Plan, Step, bound
+from tilewright.graph.plan.interface import bound
+from tilewright.graph.plan.plan import ARENA, CONSTANT, HELD, Plan, Step
 from tilewright.runtime import Module, Tensor
 from tilewright.runtime.dtypes import numpy_dtype
 from tilewright.runtime.tensor import as_numpy

@@ -8,7 +8,7 @@ from tilewright import runtime
 from tilewright.graph.ir.types import Dim, TensorType, extents
 from tilewright.graph.plan.arguments import arguments, in_order
 from tilewright.graph.plan.counted import counted_of_names, handed_out
-from tilewright.graph.plan.plan import Interface, bindings_of, bound
+from tilewright.graph.plan.interface import Interface, bindings_of, bound
 from tilewright.runtime import Function, Module, signature
 from tilewright.runtime.module import read_module
 from tilewright.runtime.signature import Signature

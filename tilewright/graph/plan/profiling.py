@@ -14,7 +14,8 @@ from tilewright.driver.peaks import Peaks, machine_peaks
 from tilewright.graph.ir.callees import Native
 from tilewright.graph.plan.arguments import in_order
 from tilewright.graph.plan.executable import Executable
-from tilewright.graph.plan.plan import Step, bound
+from tilewright.graph.plan.interface import bound
+from tilewright.graph.plan.plan import Step
 from tilewright.runtime import export, get_num_threads
 from tilewright.runtime.timing import readable_seconds
 from tilewright.support.errors import GraphError
