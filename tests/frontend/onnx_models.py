@@ -4,6 +4,8 @@ from __future__ import annotations
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 
+from tilewright.frontend.onnx.backend import backend
+
 FLOAT, INT64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
 
 
@@ -54,3 +56,29 @@ def reference(proto, *inputs):
     """The results by the evaluator of the onnx package."""
     from onnx.reference import ReferenceEvaluator
     return ReferenceEvaluator(proto).run(None, {i.name: v for i, v in zip(proto.graph.input, inputs)})
+
+
+def results(op, inputs, version, constants=(), count=1, domain="", **attributes):
+    """The results of a node, as many as count says; constants: the numbers of the inputs that are."""
+    names, infos, held = [], [], []
+    for k, given in enumerate(inputs):
+        array = None if given is None else np.asarray(given)
+        names.append("" if array is None else f"x{k}")
+        if array is not None and k in constants:
+            held.append(numpy_helper.from_array(array, names[-1]))
+        elif array is not None:
+            infos.append(helper.make_tensor_value_info(
+                names[-1], helper.np_dtype_to_tensor_dtype(array.dtype), array.shape))
+    outs = [f"y{k}" for k in range(count)]
+    node = helper.make_node(op, names, outs, domain=domain, **attributes)
+    graph = helper.make_graph([node], "node", infos, [helper.make_empty_tensor_value_info(y) for y in outs], held)
+    imports = [helper.make_opsetid("", version), helper.make_opsetid("com.microsoft", 1)]
+    model = helper.make_model(graph, opset_imports=imports)
+    feed = {i.name: np.asarray(inputs[int(i.name[1:])]) for i in infos}
+    return backend().prepare(model).run(feed)
+
+
+def check(got, wanted, tolerance=1e-6):
+    wanted = np.asarray(wanted)
+    assert got.dtype == wanted.dtype and got.shape == wanted.shape
+    np.testing.assert_allclose(got, wanted, rtol=tolerance, atol=tolerance)

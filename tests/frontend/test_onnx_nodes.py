@@ -3,38 +3,13 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from tests.frontend.onnx_models import check, results
 from tilewright.frontend.onnx.backend import backend
 from tilewright.support.errors import ImportModelError
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((3, 4)).astype("float32")
 TABLE = np.arange(9).reshape(3, 3)
-
-
-def results(op, inputs, opset, constants=(), count=1, domain="", **attributes):
-    """The results of a node; constants: the numbers of the inputs that are."""
-    names, infos, held = [], [], []
-    for k, given in enumerate(inputs):
-        array = None if given is None else np.asarray(given)
-        names.append("" if array is None else f"x{k}")
-        if array is not None and k in constants:
-            held.append(numpy_helper.from_array(array, names[-1]))
-        elif array is not None:
-            infos.append(helper.make_tensor_value_info(
-                names[-1], helper.np_dtype_to_tensor_dtype(array.dtype), array.shape))
-    outs = [f"y{k}" for k in range(count)]
-    node = helper.make_node(op, names, outs, domain=domain, **attributes)
-    graph = helper.make_graph([node], "node", infos, [helper.make_empty_tensor_value_info(y) for y in outs], held)
-    imports = [helper.make_opsetid("", opset), helper.make_opsetid("com.microsoft", 1)]
-    model = helper.make_model(graph, opset_imports=imports)
-    feed = {i.name: np.asarray(inputs[int(i.name[1:])]) for i in infos}
-    return backend().prepare(model).run(feed)
-
-
-def check(got, wanted, tolerance=1e-6):
-    wanted = np.asarray(wanted)
-    assert got.dtype == wanted.dtype and got.shape == wanted.shape
-    np.testing.assert_allclose(got, wanted, rtol=tolerance, atol=tolerance)
 
 
 @pytest.mark.parametrize("op, wanted", [

@@ -10,7 +10,7 @@ from tilewright.frontend.onnx.limits import MOST_BYTES, MOST_DEPTH, MOST_ENDS, M
 from tilewright.frontend.onnx.node import Node, Unknown, Unsupported
 from tilewright.frontend.onnx.registry import EVALUATED, ROWS, find
 from tilewright.frontend.onnx.schemas import check_known, check_node, defaults, function_of, has_function
-from tilewright.frontend.onnx.scope import POISON, Poisoned, Scope
+from tilewright.frontend.onnx.scope import POISON, UNMADE, Poisoned, Scope
 from tilewright.frontend.onnx.tensors import ReadExternal, dense_array, tensor_of
 from tilewright.frontend.onnx.values import Held, Share, bounded_sizes, elements, first, holds
 from tilewright.graph.ir.builder import BlockBuilder
@@ -160,6 +160,8 @@ class Importer:
                               "node that is missing")
         if entry is POISON:
             raise Poisoned
+        if entry is UNMADE:
+            raise Unsupported(f"{what} is {name!r}, a result of an operator of which others alone are supported")
         return entry
 
     def _results(self, proto: Any, label: str, scope: Scope) -> Sequence[Any]:
@@ -235,8 +237,9 @@ class Importer:
                 unknown = error
         row = find(ROWS, domain, node.op, node.version)
         if row is not None:
-            check_known(node.attributes, row.attributes)
-            return row.make(node)
+            check_known(node.attributes, len(node), row)
+            made = row.make(node)
+            return made if row.attributes is None else _whole(made, node)
         if unknown is not None:
             raise unknown
         return self.by_function(node)
@@ -344,6 +347,12 @@ def versions_of(imports: Any) -> dict[str, int]:
         if not 0 < version < 2**31:
             raise ImportModelError(f"the model says version {version} of the domain {domain or 'ai.onnx'!r}")
     return found
+
+
+def _whole(made: Any, node: Node) -> tuple[Any, ...]:
+    """The results of an operator that no schema describes; what its function leaves out is no optional value."""
+    results = made if isinstance(made, tuple) else (made,)
+    return (*(UNMADE if r is None else r for r in results), *[UNMADE] * (node.outputs() - len(results)))
 
 
 def _entry(result: Any) -> Any:

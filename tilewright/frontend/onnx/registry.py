@@ -14,7 +14,8 @@ CONTRIB = "com.microsoft"
 class Row:
     """An operator of a domain from version `since` to version `until`; `make(node)` gives its results.
 
-    text: what it is made of, for the reference. attributes: all that it knows, where no schema of onnx says it.
+    text: what it is made of, for the reference. attributes, inputs: all that it knows and how many, where no schema of
+    onnx says it.
     """
     domain: str
     name: str
@@ -23,6 +24,7 @@ class Row:
     make: Callable[[Any], Any]
     text: str
     attributes: tuple[str, ...] | None = None
+    inputs: int | None = None
 
 
 ROWS: dict[tuple[str, str], list[Row]] = {}
@@ -30,16 +32,19 @@ EVALUATED: dict[tuple[str, str], list[Row]] = {}
 
 
 def operator(*names: str, since: int = 1, until: int = NEWEST, domain: str = "", text: str = "",
-             attributes: tuple[str, ...] | None = None,
+             attributes: tuple[str, ...] | None = None, inputs: int | None = None,
              table: dict[tuple[str, str], list[Row]] = ROWS) -> Callable[[Callable[[Any], Any]], Callable[[Any], Any]]:
-    """A decorator that enters a function of a node for some operators; those of CONTRIB say which attributes they know.
+    """A decorator that enters a function of a node for some operators.
+
+    Those of CONTRIB say which attributes they know, and how many inputs.
     """
     known = () if attributes is None and domain == CONTRIB else attributes
 
     def enter(make: Callable[[Any], Any]) -> Callable[[Any], Any]:
         words = text or (inspect.getdoc(make) or "").split("\n\n")[0].replace("\n", " ")
         for name in names:
-            table.setdefault((domain, name), []).append(Row(domain, name, since, until, make, words, known))
+            table.setdefault((domain, name), []).append(Row(domain, name, since, until, make, words, known,
+                                                           inputs))
         return make
     return enter
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from tilewright.frontend.onnx.node import Unsupported
 from tilewright.frontend.onnx.optional import onnx
+from tilewright.frontend.onnx.registry import Row
 from tilewright.frontend.onnx.tensors import NUMBERS
 from tilewright.frontend.onnx.values import Held
 
@@ -48,11 +49,13 @@ def check_node(proto: Any, domain: str, version: int, attributes: Mapping[str, A
             raise Unsupported(f"the attribute {name} is of type {found.type}, and of type {kind} in the operator")
 
 
-def check_known(attributes: Mapping[str, Any], known: Sequence[str] | None) -> None:
-    """Raise Unsupported for an attribute that is not known; None: a schema says which are."""
-    unknown = [] if known is None else [name for name in attributes if name not in known]
+def check_known(attributes: Mapping[str, Any], inputs: int, row: Row) -> None:
+    """Raise Unsupported for an attribute or input that a row does not know; None there: a schema says which are."""
+    unknown = [] if row.attributes is None else [name for name in attributes if name not in row.attributes]
     if unknown:
         raise Unsupported(f"the attribute {unknown[0]}, which is not known of the operator")
+    if row.inputs is not None and inputs > row.inputs:
+        raise Unsupported(f"input {inputs - 1}, which is not known of the operator: {row.inputs} inputs are")
 
 
 @functools.lru_cache(4096)

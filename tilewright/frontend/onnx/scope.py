@@ -13,6 +13,13 @@ class Poison:
 POISON = Poison()
 
 
+class Unmade:
+    """Stands for a result of a node that its function does not make; what reads it is refused."""
+
+
+UNMADE = Unmade()
+
+
 class Poisoned(Exception):
     """A node reads what a node that could not be imported would have made."""
 

@@ -3,11 +3,13 @@ from tilewright.frontend.onnx import evaluated
 from tilewright.frontend.onnx.operators import (
     activations,
     attention,
+    block_weights,
     control,
     convolution,
     counted,
     creation,
     elementwise,
+    fused_attention,
     images,
     indexing,
     losses,
@@ -15,6 +17,7 @@ from tilewright.frontend.onnx.operators import (
     pooling,
     products,
     quantization,
+    quantized,
     random,
     recurrent,
     reductions,
@@ -24,6 +27,7 @@ from tilewright.frontend.onnx.operators import (
     sorting,
 )
 
-__all__ = ["activations", "attention", "control", "convolution", "counted", "creation", "elementwise", "evaluated",
-           "images", "indexing", "losses", "normalization", "pooling", "products", "quantization", "random",
-           "recurrent", "reductions", "sequences", "shaping", "signals", "sorting"]
+__all__ = ["activations", "attention", "block_weights", "control", "convolution", "counted", "creation", "elementwise",
+           "evaluated", "fused_attention", "images", "indexing", "losses", "normalization", "pooling", "products",
+           "quantization", "quantized", "random", "recurrent", "reductions", "sequences", "shaping", "signals",
+           "sorting"]

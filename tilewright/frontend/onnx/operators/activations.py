@@ -4,7 +4,7 @@ from __future__ import annotations
 from typing import Any
 
 from tilewright import topi
-from tilewright.frontend.onnx.node import Node
+from tilewright.frontend.onnx.node import Node, Unsupported
 from tilewright.frontend.onnx.operators.elementwise import emit_floats, unary
 from tilewright.frontend.onnx.registry import CONTRIB, operator
 from tilewright.graph.ir.values import Value
@@ -56,7 +56,7 @@ def thresholded_relu(n: Node) -> Value:
 
 
 @operator("Gelu")
-@operator("Gelu", domain=CONTRIB)
+@operator("Gelu", domain=CONTRIB, inputs=1)
 def gelu(n: Node) -> Value:
     """`topi.gelu`."""
     return n.emit(topi.gelu, n.value(0), approximate=n.attr("approximate", "none"))
@@ -67,7 +67,7 @@ def biased_gelu(x: Any, bias: Any, approximate: str) -> Any:
     return topi.gelu(topi.add(x, bias), approximate=approximate)
 
 
-@operator("BiasGelu", "FastGelu", domain=CONTRIB)
+@operator("BiasGelu", "FastGelu", domain=CONTRIB, inputs=2)
 def bias_gelu(n: Node) -> Value:
     """`topi.gelu` of x + bias."""
     approximate = "tanh" if n.op == "FastGelu" else "none"
@@ -76,10 +76,38 @@ def bias_gelu(n: Node) -> Value:
     return n.emit(biased_gelu, n.value(0), n.value(1), approximate)
 
 
-@operator("QuickGelu", domain=CONTRIB, attributes=("alpha",))
+@operator("QuickGelu", domain=CONTRIB, attributes=("alpha",), inputs=1)
 def quick_gelu(n: Node) -> Value:
     """`topi.swish`."""
     return n.emit(topi.swish, n.value(0), beta=n.attr("alpha", 1.702))
+
+
+def split_gelu(x: Any, bias: Any) -> Any:
+    """y = a * gelu(b), of the halves a and b of x + bias along the last axis."""
+    half = x.shape[-1] // 2
+    a, b = topi.split(topi.add(x, bias), [half, half], axis=-1)
+    return topi.multiply(a, topi.gelu(b))
+
+
+@operator("BiasSplitGelu", domain=CONTRIB, inputs=2)
+def bias_split_gelu(n: Node) -> Value:
+    """The first half of x + bias times `topi.gelu` of the second."""
+    return n.emit(split_gelu, n.value(0), n.value(1))
+
+
+def activated(n: Node, x: Value, name: str, given: dict[str, float]) -> Value:
+    """An activation of a fused operator, by its name; given: its attributes."""
+    if name == "Clip" and {"min", "max"} == set(given):
+        return n.emit(topi.clip, x, given["min"], given["max"])
+    if name == "Tanh" and not given:
+        return n.emit(topi.tanh, x)
+    if name in PLAIN and not given:
+        return n.emit(PLAIN[name], x)
+    if name in WITH_ATTRIBUTES:
+        rule, names = WITH_ATTRIBUTES[name]
+        if all(own in [theirs for theirs, _ in names.values()] for own in given):
+            return n.emit(rule, x, **{own: given.get(theirs, default) for own, (theirs, default) in names.items()})
+    raise Unsupported(f"the attribute activation is {name!r}, with {given}")
 
 
 @operator("PRelu")

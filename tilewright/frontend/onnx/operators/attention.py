@@ -1,13 +1,11 @@
-"""Attention and what decoders need."""
+"""Attention and what decoders need, by the standard."""
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from tilewright import topi
 from tilewright.frontend.onnx.node import Node, Unsupported
-from tilewright.frontend.onnx.registry import CONTRIB, operator
-from tilewright.frontend.onnx.values import holds
+from tilewright.frontend.onnx.registry import operator
 from tilewright.graph.ir.values import Value
 
 
@@ -54,56 +52,3 @@ def rotary_embedding(n: Node) -> Value:
         x = n.emit(heads_of, x, heads)
     y = n.emit(topi.rotary_embedding, x, cos, sin, positions, interleaved=bool(n.attr("interleaved", 0)))
     return n.emit(joined_heads, y) if flat else y
-
-
-# contrib
-
-
-_KNOWN = ("num_heads", "unidirectional", "scale", "mask_filter_value")
-
-
-def _attended(n: Node, given: Sequence[Value], mask: int, bias: int) -> Value:
-    """`topi.scaled_dot_product_attention` of heads that lie side by side; `mask` and `bias` are numbers of inputs."""
-    q, k, v = (n.emit(heads_of, x, n.required("num_heads")) for x in given)
-    if n.has(mask) and n.has(bias):
-        raise Unsupported("a mask beside a bias of the scores")
-    if n.has(mask) and n.rank(mask) not in (2, 3):
-        raise Unsupported(f"a mask of {n.rank(mask)} dimension(s)")
-    added = n.emit(filtered, n.value(mask), n.attr("mask_filter_value", -1e4)) if n.has(mask) else n.optional(bias)
-    rows, keys = q.shape[2], k.shape[2]
-    causal = bool(n.attr("unidirectional", 0)) and not holds("eq", rows, 1)          # the last query sees all keys
-    if causal and not holds("eq", rows, keys):
-        raise Unsupported(f"the attribute unidirectional of {rows} queries and {keys} keys: the numbers differ")
-    y = n.emit(topi.scaled_dot_product_attention, q, k, v, added, is_causal=causal, scale=n.attr("scale") or None)
-    return n.emit(joined_heads, y)
-
-
-def filtered(mask: Any, value: float) -> Any:
-    """What is added to the scores [b, h, l, s]: a number where the mask, T[b, s] or T[b, l, s], is 0, else 0."""
-    full = topi.expand_dims(mask, axis=(1, 2) if mask.ndim == 2 else (1,))
-    return topi.where(topi.greater(full, 0), 0.0, topi.full((), value))
-
-
-@operator("MultiHeadAttention", domain=CONTRIB, attributes=_KNOWN)
-def multi_head_attention(n: Node) -> Value:
-    """`topi.scaled_dot_product_attention` of heads that lie side by side, with a bias and a mask."""
-    if n.rank() != 3 or not n.has(1) or not n.has(2) or n.rank(1) != 3 or n.has(6) or n.has(7) or n.outputs() > 1:
-        raise Unsupported("packed or cached keys and values")
-    q, k, v = (n.value(i) for i in range(3))
-    if n.has(3):
-        bias = n.emit(topi.split, n.value(3), [q.shape[-1], k.shape[-1], v.shape[-1]], axis=0)
-        q, k, v = (n.emit(topi.add, x, b) for x, b in zip((q, k, v), bias))
-    return _attended(n, (q, k, v), 4, 5)
-
-
-@operator("Attention", domain=CONTRIB, attributes=(*_KNOWN, "do_rotary", "qkv_hidden_sizes", "rotary_embedding_dim",
-                                                   "past_present_share_buffer"))
-def packed_attention(n: Node) -> Value:
-    """`topi.scaled_dot_product_attention` of the thirds of x times a weight."""
-    if n.has(4) or n.has(6) or n.outputs() > 1 or n.attr("do_rotary", 0):
-        raise Unsupported("cached keys and values, or rotations")
-    x = n.emit(topi.matmul, n.value(0), n.value(1))
-    if n.has(2):
-        x = n.emit(topi.add, x, n.value(2))
-    sizes = n.attr("qkv_hidden_sizes") or [x.shape[-1] // 3] * 3
-    return _attended(n, n.emit(topi.split, x, list(sizes), axis=2), 3, 5)

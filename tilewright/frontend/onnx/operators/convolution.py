@@ -6,7 +6,8 @@ from typing import Any
 
 from tilewright import topi
 from tilewright.frontend.onnx.node import Node, Unsupported
-from tilewright.frontend.onnx.registry import operator
+from tilewright.frontend.onnx.operators.activations import activated
+from tilewright.frontend.onnx.registry import CONTRIB, operator
 from tilewright.frontend.onnx.values import simple
 from tilewright.graph.ir.types import canonical
 from tilewright.graph.ir.values import Value
@@ -61,13 +62,18 @@ def padding(n: Node, extents: Sequence[Any], kernel: Sequence[int], stride: Sequ
     return out
 
 
-def window(n: Node, kernel: Sequence[Any], k: int = 0) -> dict[str, Any]:
+def window(n: Node, kernel: Sequence[Any]) -> dict[str, Any]:
     """stride, padding and dilation."""
-    count = spatial(n, k)
+    return window_of(n, n.held(0).shape, kernel)
+
+
+def window_of(n: Node, shape: Sequence[Any], kernel: Sequence[Any]) -> dict[str, Any]:
+    """stride, padding and dilation, of x with the channels second."""
+    count = spatial(n)
     stride, dilation = numbers(n, "strides", count), numbers(n, "dilations", count)
-    around = padding(n, n.held(k).shape[2:], list(kernel), stride, dilation)
+    around = padding(n, shape[2:], list(kernel), stride, dilation)
     if any(isinstance(p, Expr) for pair in around for p in pair):
-        raise Unsupported(f"auto_pad is {n.attr('auto_pad')}, and the extents {n.held(k).shape[2:]} are no numbers")
+        raise Unsupported(f"auto_pad is {n.attr('auto_pad')}, and the extents {tuple(shape[2:])} are no numbers")
     return {"stride": stride, "dilation": dilation, "padding": around}
 
 
@@ -87,6 +93,25 @@ def conv(n: Node) -> Value:
     weight = n.value(1)
     x, options = bordered(n, weight.shape[2:], 0.0)
     return n.emit(topi.conv, x, weight, n.optional(2), groups=n.attr("group", 1), **options)
+
+
+_PARAMETERS = {"LeakyRelu": ("alpha",), "Clip": ("min", "max"), "HardSigmoid": ("alpha", "beta")}
+
+
+@operator("FusedConv", domain=CONTRIB, inputs=4, attributes=(
+    "activation", "activation_params", "auto_pad", "dilations", "group", "kernel_shape", "pads", "strides"))
+def fused_conv(n: Node) -> Value:
+    """As Conv; then a sum and an activation."""
+    y = conv(n)
+    if n.has(3):
+        y = n.emit(topi.add, y, n.value(3))
+    name, given = n.attr("activation"), n.attr("activation_params") or []
+    if not name:
+        return y
+    names = _PARAMETERS.get(name, ())
+    if len(given) != len(names):
+        raise Unsupported(f"the attribute activation_params has {len(given)} numbers, {name} takes {len(names)}")
+    return activated(n, y, name, dict(zip(names, given)))
 
 
 @operator("ConvInteger")

@@ -7,8 +7,10 @@ from tilewright import topi
 from tilewright.frontend.onnx.node import Node, Unsupported
 from tilewright.frontend.onnx.operators.elementwise import combined, narrowed, wider
 from tilewright.frontend.onnx.registry import CONTRIB, operator
+from tilewright.frontend.onnx.values import first
 from tilewright.graph.ir.values import Value
 
+_OF_AXIS = ("axis", "epsilon", "stash_type")
 
 @operator("BatchNormalization")
 def batch_norm(n: Node) -> Any:
@@ -65,7 +67,7 @@ def group_norm(n: Node) -> Value:
 
 
 @operator("LayerNormalization")
-@operator("LayerNormalization", domain=CONTRIB, attributes=("axis", "epsilon", "stash_type"))
+@operator("LayerNormalization", domain=CONTRIB, attributes=_OF_AXIS, inputs=3)
 def layer_norm(n: Node) -> Any:
     """`topi.layer_norm`."""
     x, weight, bias = n.value(0), n.value(1), n.optional(2)
@@ -88,8 +90,8 @@ def moments(x: Any, axes: int, eps: float, dtype: str) -> Any:
 
 
 @operator("RMSNormalization")
-@operator("SimplifiedLayerNormalization", domain=CONTRIB, attributes=("axis", "epsilon", "stash_type"))
-@operator("SimplifiedLayerNormalization", attributes=("axis", "epsilon", "stash_type"))
+@operator("SimplifiedLayerNormalization", domain=CONTRIB, attributes=_OF_AXIS, inputs=2)
+@operator("SimplifiedLayerNormalization", attributes=_OF_AXIS, inputs=2)
 def rms_norm(n: Node) -> Value:
     """`topi.rms_norm`."""
     x, weight = n.value(0), n.value(1)
@@ -134,7 +136,7 @@ def divided_by_norm(x: Any, p: int, axis: int) -> Any:
 # contrib
 
 
-@operator("SkipLayerNormalization", domain=CONTRIB, attributes=("epsilon",))
+@operator("SkipLayerNormalization", domain=CONTRIB, attributes=("epsilon",), inputs=5)
 def skip_layer_norm(n: Node) -> Any:
     """`topi.layer_norm` of x + skip + bias."""
     total = combined(n, topi.add, [n.value(k) for k in (0, 1, 4) if n.has(k)])
@@ -143,7 +145,7 @@ def skip_layer_norm(n: Node) -> Any:
     return narrowed(n, y), None, None, narrowed(n, total)
 
 
-@operator("SkipSimplifiedLayerNormalization", domain=CONTRIB, attributes=("epsilon",))
+@operator("SkipSimplifiedLayerNormalization", domain=CONTRIB, attributes=("epsilon",), inputs=4)
 def skip_rms_norm(n: Node) -> Any:
     """`topi.rms_norm` of x + skip + bias."""
     total = combined(n, topi.add, [n.value(k) for k in (0, 1, 3) if n.has(k)])
@@ -151,20 +153,27 @@ def skip_rms_norm(n: Node) -> Any:
     return narrowed(n, y), None, None, narrowed(n, total)
 
 
-@operator("EmbedLayerNormalization", domain=CONTRIB, attributes=("epsilon",))
+@operator("EmbedLayerNormalization", domain=CONTRIB, attributes=("epsilon", "mask_index_type"), inputs=9)
 def embed_layer_norm(n: Node) -> Any:
     """`topi.layer_norm` of the sum of the embeddings of words, positions and segments."""
     ids, word, position = n.value(0), n.value(2), n.value(3)
     total = n.emit(topi.take, word, ids, axis=0)
     rows = n.emit(topi.take, position, n.value(8), axis=0) if n.has(8) else \
-        n.emit(topi.strided_slice, position, begin=[0], end=[ids.shape[1]], axes=[0])
+        n.emit(first, position, ids.shape[1], 0)
     total = n.emit(topi.add, total, rows)
     if n.has(1) and n.has(4):
         total = n.emit(topi.add, total, n.emit(topi.take, n.value(4), n.value(1), axis=0))
     y = n.emit(topi.layer_norm, total, n.value(5), n.value(6), eps=n.attr("epsilon", 1e-12))
-    if n.wants(1):
-        if not n.has(7):
-            raise Unsupported("the number of words that its mask has is asked for, and there is no mask")
-        lengths = n.emit(topi.sum, n.value(7), axis=1, dtype="int32")
-        return y, lengths, total
-    return y, None, total
+    return y, lengths_of_mask(n, 7), total
+
+
+def lengths_of_mask(n: Node, k: int) -> Value:
+    """int32[b]: the number of words by a mask, input k; 0 without it."""
+    made: Value = n.emit(number_of_words, n.value(k)) if n.has(k) else n.emit(
+        topi.zeros, n.shape()[:1], dtype="int32")
+    return made
+
+
+def number_of_words(mask: Any) -> Any:
+    """y[b] = how many elements of row b are 1: int32."""
+    return topi.sum(topi.equal(mask, 1), axis=1, dtype="int32")

@@ -5,9 +5,9 @@ from typing import Any
 
 from tilewright import topi
 from tilewright.frontend.onnx.node import Node, Unsupported
-from tilewright.frontend.onnx.operators.convolution import bordered, pads, spatial, window
+from tilewright.frontend.onnx.operators.convolution import bordered, pads, spatial, window, window_of
 from tilewright.frontend.onnx.operators.elementwise import unary
-from tilewright.frontend.onnx.registry import operator
+from tilewright.frontend.onnx.registry import CONTRIB, operator
 from tilewright.graph.ir.values import Value
 from tilewright.tir import dtype as dt
 
@@ -21,31 +21,31 @@ def global_lp_pool(n: Node) -> Value:
     return n.emit(topi.global_lp_pool, n.value(0), p=float(n.attr("p", 2)))
 
 
-def _kernel(n: Node) -> list[int]:
+def kernel_of(n: Node) -> list[int]:
     return list(n.required("kernel_shape"))
 
 
-def _ceil(n: Node) -> bool:
+def rounds_up(n: Node) -> bool:
     return bool(n.attr("ceil_mode", 0)) and n.attr("auto_pad", "NOTSET") == "NOTSET"
 
 
 @operator("AveragePool")
 def average_pool(n: Node) -> Value:
     """`topi.avg_pool`."""
-    kernel = _kernel(n)
-    return n.emit(topi.avg_pool, n.value(0), kernel, ceil_mode=_ceil(n),
+    kernel = kernel_of(n)
+    return n.emit(topi.avg_pool, n.value(0), kernel, ceil_mode=rounds_up(n),
                   count_include_pad=bool(n.attr("count_include_pad", 0)), **window(n, kernel))
 
 
 @operator("MaxPool")
 def max_pool(n: Node) -> Any:
     """`topi.max_pool`."""
-    kernel = _kernel(n)
+    kernel = kernel_of(n)
     if not n.wants(1) and dt.is_float(n.held(0).dtype):
         x, options = bordered(n, kernel, float("-inf"))
     else:
         x, options = n.value(0), window(n, kernel)
-    options["ceil_mode"] = _ceil(n)
+    options["ceil_mode"] = rounds_up(n)
     if not n.wants(1):
         return n.emit(topi.max_pool, x, kernel, **options)
     y, places = n.emit(topi.max_pool, x, kernel, return_indices=True, **options)
@@ -78,17 +78,39 @@ def in_tensor(places: Any, extents: tuple[Any, ...]) -> Any:
     return topi.add(places, topi.multiply(channel, size))
 
 
+@operator("NhwcMaxPool", domain=CONTRIB, inputs=1, attributes=(
+    "auto_pad", "ceil_mode", "dilations", "kernel_shape", "pads", "strides"))
+def max_pool_channels_last(n: Node) -> Value:
+    """`topi.max_pool`, with the channels last."""
+    kernel = kernel_of(n)
+    x = channels_second(n, n.value(0))
+    return channels_last(n, n.emit(topi.max_pool, x, kernel, ceil_mode=rounds_up(n), **window_of(n, x.shape, kernel)))
+
+
+def channels_second(n: Node, x: Value) -> Value:
+    """T[b, ..., c] as T[b, c, ...]."""
+    moved: Value = n.emit(topi.moveaxis, x, source=-1, destination=1)
+    return moved
+
+
+def channels_last(n: Node, x: Value) -> Value:
+    """T[b, c, ...] as T[b, ..., c]."""
+    moved: Value = n.emit(topi.moveaxis, x, source=1, destination=-1)
+    return moved
+
+
 @operator("LpPool")
 def lp_pool(n: Node) -> Value:
     """`topi.lp_pool`."""
-    kernel = _kernel(n)
-    return n.emit(topi.lp_pool, n.value(0), kernel, p=float(n.attr("p", 2)), ceil_mode=_ceil(n), **window(n, kernel))
+    kernel = kernel_of(n)
+    return n.emit(topi.lp_pool, n.value(0), kernel, p=float(n.attr("p", 2)), ceil_mode=rounds_up(n),
+                  **window(n, kernel))
 
 
 @operator("MaxUnpool")
 def max_unpool(n: Node) -> Value:
     """`topi.max_unpool`."""
-    x, count, kernel = n.value(0), spatial(n), _kernel(n)
+    x, count, kernel = n.value(0), spatial(n), kernel_of(n)
     steps = n.attr("strides") or [1] * count
     border = pads(n, count)
     plain = tuple((d - 1) * s + k - a - b for d, s, k, (a, b) in zip(x.shape[2:], steps, kernel, border))

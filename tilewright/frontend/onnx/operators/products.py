@@ -5,6 +5,7 @@ from typing import Any
 
 from tilewright import topi
 from tilewright.frontend.onnx.node import Node, Unsupported
+from tilewright.frontend.onnx.operators.activations import activated
 from tilewright.frontend.onnx.registry import CONTRIB, operator
 from tilewright.graph.ir.values import Value
 from tilewright.tir import dtype as dt
@@ -46,7 +47,9 @@ def scaled_matmul(a: Any, b: Any, alpha: float, transpose_a: bool = False, trans
     return topi.astype(topi.multiply(y, alpha), a.dtype)
 
 
-@operator("FusedMatMul", domain=CONTRIB, attributes=("alpha", "transA", "transB", "transBatchA", "transBatchB"))
+@operator("TransposeMatMul", domain=CONTRIB, inputs=2, attributes=("alpha", "transA", "transB"))
+@operator("FusedMatMul", domain=CONTRIB, inputs=2, attributes=(
+    "alpha", "transA", "transB", "transBatchA", "transBatchB"))
 def fused_matmul(n: Node) -> Value:
     """`topi.matmul`, with matrices and batches transposed and a factor."""
     sides = {"transpose_a": bool(n.attr("transA", 0)), "transpose_b": bool(n.attr("transB", 0))}
@@ -62,6 +65,16 @@ def _batch_first(n: Node, k: int, name: str) -> Value:
     if x.ndim < 3:
         raise Unsupported(f"the attribute {name}, and input {k} has {x.ndim} dimensions")
     return n.emit(topi.moveaxis, x, source=0, destination=-2)
+
+
+@operator("FusedGemm", domain=CONTRIB, inputs=3, attributes=(
+    "activation", "activation_alpha", "activation_beta", "activation_gamma", "alpha", "beta", "transA", "transB"))
+def fused_gemm(n: Node) -> Value:
+    """As Gemm, and an activation."""
+    given = {name: n.attr(f"activation_{name}") for name in ("alpha", "beta", "gamma")
+             if f"activation_{name}" in n.attributes}
+    y = gemm(n)
+    return activated(n, y, n.attr("activation"), given) if n.attr("activation") else y
 
 
 @operator("Einsum")

@@ -5,9 +5,9 @@ from typing import Any
 
 from tilewright import te, topi
 from tilewright.frontend.onnx.node import Node, Unsupported
-from tilewright.frontend.onnx.operators.convolution import window
+from tilewright.frontend.onnx.operators.convolution import window_of
 from tilewright.frontend.onnx.operators.small_floats import decoded, encoded
-from tilewright.frontend.onnx.registry import operator
+from tilewright.frontend.onnx.registry import CONTRIB, operator
 from tilewright.frontend.onnx.tensors import CODED, stored
 from tilewright.frontend.onnx.values import Held
 from tilewright.graph.ir.values import Value
@@ -36,6 +36,7 @@ def _parameters(n: Node, first: int) -> tuple[Any, Any, dict[str, Any]]:
 
 
 @operator("QuantizeLinear")
+@operator("QuantizeLinear", domain=CONTRIB, attributes=("axis",), inputs=3)
 def quantize(n: Node) -> Held:
     """`topi.quantize`."""
     x = n.value(0)
@@ -89,6 +90,7 @@ def quantized_low(x: Any, scale: Any, zero: Any, bits: int, signed: bool, **wher
 
 
 @operator("DequantizeLinear")
+@operator("DequantizeLinear", domain=CONTRIB, attributes=("axis",), inputs=3)
 def dequantize(n: Node) -> Value:
     """`topi.dequantize`."""
     number = n.attr("output_dtype", 0)
@@ -106,7 +108,7 @@ def dynamic_quantize(n: Node) -> Any:
     return n.emit(topi.dynamic_quantize, n.value(0))
 
 
-def _factor(n: Node, k: int) -> Any:
+def scale_of(n: Node, k: int) -> Any:
     """A scale or zero point: a number, a scalar or vector; those of rows or columns as vectors."""
     held = n.held(k)
     if not held.shape:
@@ -124,24 +126,29 @@ def _factor(n: Node, k: int) -> Any:
 @operator("MatMulInteger")
 def matmul_integer(n: Node) -> Value:
     """`topi.matmul_integer`."""
-    zeros = [_factor(n, k) if n.has(k) else 0 for k in (2, 3)]
+    zeros = [scale_of(n, k) if n.has(k) else 0 for k in (2, 3)]
     return n.emit(topi.matmul_integer, n.value(0), n.value(1), *zeros)
 
 
 @operator("QLinearMatMul")
 def quantized_matmul(n: Node) -> Value:
     """`topi.quantized_matmul`."""
-    a_scale, a_zero, b_scale, b_zero, y_scale, y_zero = (_factor(n, k) for k in (1, 2, 4, 5, 6, 7))
+    a_scale, a_zero, b_scale, b_zero, y_scale, y_zero = (scale_of(n, k) for k in (1, 2, 4, 5, 6, 7))
     return n.emit(topi.quantized_matmul, n.value(0), a_scale, a_zero, n.value(3), b_scale, b_zero, y_scale, y_zero,
                   dtype=n.held(7).dtype)
 
 
 @operator("QLinearConv")
-def quantized_conv(n: Node) -> Value:
+def quantized_conv_of(n: Node) -> Value:
     """`topi.quantized_conv`."""
+    return quantized_conv(n, n.value(0))
+
+
+def quantized_conv(n: Node, x: Value) -> Value:
+    """`topi.quantized_conv` of x, input 0 with the channels second."""
     weight = n.value(3)
-    x_scale, x_zero, w_scale, w_zero, y_scale, y_zero = (_factor(n, k) for k in (1, 2, 4, 5, 6, 7))
-    return n.emit(topi.quantized_conv, n.value(0), x_scale, x_zero, weight, w_scale, w_zero, y_scale, y_zero,
-                  n.optional(8), groups=n.attr("group", 1), dtype=n.held(7).dtype, **window(n, weight.shape[2:]))
-
-
+    x_scale, x_zero, w_scale, w_zero, y_scale, y_zero = (scale_of(n, k) for k in (1, 2, 4, 5, 6, 7))
+    made: Value = n.emit(topi.quantized_conv, x, x_scale, x_zero, weight, w_scale, w_zero, y_scale, y_zero,
+                         n.optional(8), groups=n.attr("group", 1), dtype=n.held(7).dtype,
+                         **window_of(n, x.shape, weight.shape[2:]))
+    return made
