@@ -1,5 +1,6 @@
 """Models of Llama's shape against a model in NumPy, float64, that reads all words at once."""
 import json
+import os
 from dataclasses import replace
 
 import numpy as np
@@ -233,11 +234,29 @@ def test_a_gguf_file(tmp_path):
     ({"rope_scaling": {"rope_type": "linear", "factor": float("inf")}}, "rope_scaling.1. is inf"),
     ({"partial_rotary_factor": 0.5}, "0.5 of a head"),
     ({"model_type": "mistral", "sliding_window": "7"}, "attends to '7' words"),
+    ({"rms_norm_eps": 10**400}, "OverflowError"),
+    ({"rope_scaling": {"rope_type": "llama3", "factor": 8, "low_freq_factor": 4, "high_freq_factor": 4,
+                       "original_max_position_embeddings": 16}}, "low_freq_factor is 4.0"),
+    ({"model_type": "qwen2", "use_sliding_window": True, "layer_types": {"a": 1, "b": 2}}, "0 of 2 layers"),
+    ({"model_type": "qwen2", "use_sliding_window": True, "num_hidden_layers": 10**12}, "of 1000000000000 layers"),
     ({"model_type": "qwen2", "use_sliding_window": True, "sliding_window": 3, "max_window_layers": 1},
      "1 of 2 layers")])
 def test_descriptions_that_do_not_fit_are_refused(tmp_path, changes, words):
     with pytest.raises(ImportModelError, match=words):
         load_llama(folder(tmp_path, weights(TINY), **changes))
+
+
+def test_descriptions_that_are_none_are_refused(tmp_path):
+    description = tmp_path / "config.json"
+    for text, words in (('{"model_type": "llama", "model_type": "llama"}', "is there twice"),
+                        (" " * (1 << 20) + "{}", "more than 1048576 bytes"), ("[" * 100000, "RecursionError")):
+        description.write_text(text)
+        with pytest.raises(ImportModelError, match=words):
+            config_of_folder(tmp_path)
+    description.unlink()
+    os.mkfifo(description)
+    with pytest.raises(ImportModelError, match="not a regular file"):
+        config_of_folder(tmp_path)
 
 
 @pytest.mark.parametrize("changes, window", [

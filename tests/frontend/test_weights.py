@@ -2,13 +2,14 @@
 import json
 import os
 import struct
+import time
 
 import ml_dtypes
 import numpy as np
 import pytest
 
 from tests.frontend.weights_files import plain, q4_0, q8_0, write_gguf, write_safetensors
-from tilewright.frontend.weights import Blocks, quantized, read_gguf, read_safetensors
+from tilewright.frontend.weights import Blocks, quantized, read_gguf, read_safetensors, safetensors
 from tilewright.support.errors import ArgumentError, ImportModelError, TilewrightError
 
 RNG = np.random.default_rng(0)
@@ -78,13 +79,28 @@ DAMAGED = {
     "one over the other": header({"a": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]},
                                   "b": {"dtype": "F32", "shape": [1], "data_offsets": [4, 8]}}),
     "a hole": header({"a": {"dtype": "F32", "shape": [1], "data_offsets": [4, 8]}}),
+    "many extents": header(b'{"a": {"dtype": "F32", "shape": [' + b",".join([b"9" * 4000] * 5000)
+                           + b'], "data_offsets": [0, 0]}}', b""),
+    "long texts": header({"a": {"dtype": "Q" * 10**6, "shape": [1], "data_offsets": [0, 8]}}),
+    "a long name twice": header(b'{"%b": 1, "%b": 1}' % (b"a" * 10**6, b"a" * 10**6)),
     "more than the tensors": header({"a": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}})}
 
 
 @pytest.mark.parametrize("what", DAMAGED)
 def test_damaged_safetensors_are_refused(tmp_path, what):
     (tmp_path / "x.safetensors").write_bytes(DAMAGED[what])
-    with pytest.raises(ImportModelError):
+    start = time.monotonic()
+    with pytest.raises(ImportModelError) as found:
+        read_safetensors(tmp_path / "x.safetensors")
+    assert time.monotonic() - start < 10 and len(str(found.value)) < 1000
+
+
+def test_a_header_beyond_the_memory_is_refused(tmp_path, monkeypatch):
+    def full(_):
+        raise MemoryError
+    monkeypatch.setattr(safetensors, "parsed", full)
+    write_safetensors(tmp_path / "x.safetensors", TENSORS)
+    with pytest.raises(ImportModelError, match="x.safetensors is damaged: MemoryError"):
         read_safetensors(tmp_path / "x.safetensors")
 
 
@@ -101,7 +117,7 @@ def test_what_is_not_there_is_refused(tmp_path):
         with pytest.raises(ImportModelError, match="cannot be read"):
             read(tmp_path / "none")
         os.mkfifo(tmp_path / f"{read.__name__}.json")
-        with pytest.raises(ImportModelError, match="it is no file"):
+        with pytest.raises(ImportModelError, match="is not a regular file"):
             read(tmp_path / f"{read.__name__}.json")
         for no_path in (None, 3, "", "a\0b"):
             with pytest.raises(ArgumentError, match=f"{read.__name__}: .* is not a path"):
@@ -164,6 +180,11 @@ def changed(data, at, new):
     return data[:at] + new + data[at + len(new):]
 
 
+def gguf(value, name=b"n"):
+    """A file of one value of the metadata."""
+    return b"GGUF" + struct.pack("<IQQQ", 3, 0, 1, len(name)) + name + value
+
+
 def test_gguf_that_says_what_no_file_holds(tmp_path):
     path, one = tmp_path / "m.gguf", ((2,), plain(array(2)))
     write_gguf(path, {"n": 7, "m": 8}, {"a": one, "b": one})
@@ -175,6 +196,15 @@ def test_gguf_that_says_what_no_file_holds(tmp_path):
              "Error": changed(data, name + 5, struct.pack("<Q", 2**63))}
     write_gguf(path, {}, {"a": ((0, 2**63), (0, b""))})
     wrong["OverflowError|ValueError"] = path.read_bytes()
+    write_gguf(path, {}, {name: ((64, 32), (8, bytes(34 * 64))) for name in "ab"})
+    data = path.read_bytes()
+    place = data.index(struct.pack("<Q", 34 * 64), 24)
+    wrong["the tensors a and b share bytes"] = changed(data, place, struct.pack("<Q", 34 * 64 - 32))
+    wrong["a value of the type 77"] = gguf(struct.pack("<I", 77))
+    wrong["a name of 65536 bytes"] = gguf(b"", b"n" * 65536)
+    wrong["more than 4194304 values"] = gguf(struct.pack("<IIQ", 9, 1, 2**22) + b"\x90" * 2**22)
+    wrong["it has 65537 tensors"] = changed(gguf(b""), 8, struct.pack("<Q", 65537))
+    wrong["RecursionError"] = gguf(struct.pack("<I", 9) + struct.pack("<IQ", 9, 1) * 10**5)
     for message, bad in wrong.items():
         path.write_bytes(bad)
         with pytest.raises(ImportModelError, match=message):

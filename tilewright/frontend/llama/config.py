@@ -1,7 +1,6 @@
 """What a model of Llama's shape is: its extents, as config.json of transformers and the metadata of GGUF say them."""
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -10,7 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from tilewright.frontend.weights.files import DAMAGE, MOST_CONFIG, content, damage, parsed
 from tilewright.support.errors import ImportModelError
+from tilewright.support.files import shown
 
 KINDS = ("llama", "mistral", "qwen2")
 
@@ -56,6 +57,9 @@ class Config:
         if name is not None:
             raise ImportModelError(f"{name} is {numbers[name]}, which is no positive number",
                                    "is the description of the model damaged?")
+        if self.rope_scaling[:1] == ("llama3",) and not self.rope_scaling[2] < self.rope_scaling[3]:
+            raise ImportModelError(f"low_freq_factor is {self.rope_scaling[2]}, high_freq_factor "
+                                   f"{self.rope_scaling[3]}", "the first is the smaller one")
 
     def angles(self) -> np.ndarray:
         """The angle by which a pair of elements turns from word to word: float64[head / 2].
@@ -84,14 +88,15 @@ def config_of_folder(folder: Path) -> Config:
     """The Config that config.json in a folder holds. Raises ImportModelError where it is that of another model."""
     path = folder / "config.json"
     try:
-        c = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError) as why:
-        raise ImportModelError(f"{path} cannot be read: {why}") from None
+        c = parsed(content(path, MOST_CONFIG))
+    except DAMAGE as why:
+        raise ImportModelError(f"{path} cannot be read: {damage(why)}") from None
     kind = c.get("model_type") if isinstance(c, dict) else None
     if kind not in KINDS:
-        raise ImportModelError(f"{path}: the model is {kind!r}, and those that are read are {', '.join(KINDS)}")
+        raise ImportModelError(f"{path}: the model is {shown(repr(kind))}, and those that are read are "
+                               f"{', '.join(KINDS)}")
     if c.get("hidden_act", "silu") != "silu":
-        raise ImportModelError(f"{path}: the activation is {c['hidden_act']!r}, and silu alone is supported")
+        raise ImportModelError(f"{path}: the activation is {shown(repr(c['hidden_act']))}, and silu alone is supported")
     try:
         return Config(
             layers=c["num_hidden_layers"], width=c["hidden_size"], inner=c["intermediate_size"],
@@ -100,8 +105,8 @@ def config_of_folder(folder: Path) -> Config:
             eps=float(c.get("rms_norm_eps", 1e-6)), rope_base=float(_rope(c).get("rope_theta", 10000.0)),
             rope_scaling=_scaling(_rope(c), path), window=_window(c, kind, path),
             context=c.get("max_position_embeddings", 2048))
-    except (KeyError, TypeError, ValueError, ZeroDivisionError) as why:
-        raise ImportModelError(f"{path} is not the description of a {kind}: {type(why).__name__}: {why}") from None
+    except DAMAGE as why:
+        raise ImportModelError(f"{path} is not the description of a {kind}: {damage(why)}") from None
 
 
 def _window(c: Mapping[str, Any], kind: str, path: Path) -> Any:
@@ -111,14 +116,17 @@ def _window(c: Mapping[str, Any], kind: str, path: Path) -> Any:
     window = c.get("sliding_window", 4096) or 0
     if kind == "mistral" or not window:
         return window
-    first = c.get("max_window_layers", 28)
-    layers = c.get("layer_types") or ["sliding_attention" if k >= first else "full_attention"
-                                      for k in range(c["num_hidden_layers"])]
-    kinds = set(layers)
-    if len(kinds) > 1 or not kinds <= {"sliding_attention", "full_attention"}:
-        raise ImportModelError(f"{path}: {layers.count('sliding_attention')} of {len(layers)} layers have a window, "
-                               "and models are supported of which all have it or none")
-    return window if "sliding_attention" in kinds else 0
+    first, layers = c.get("max_window_layers", 28), c["num_hidden_layers"]
+    if c.get("layer_types"):
+        kinds = list(c["layer_types"])
+        layers, narrow = len(kinds), kinds.count("sliding_attention")
+        others = layers - narrow - kinds.count("full_attention")
+    else:
+        narrow, others = layers - min(max(first, 0), layers), 0
+    if others or 0 < narrow < layers:
+        raise ImportModelError(f"{path}: {narrow} of {layers} layers have a window, and models are supported of which "
+                               "all have it or none")
+    return window if narrow else 0
 
 
 def _rope(c: Mapping[str, Any]) -> dict[str, Any]:
@@ -140,7 +148,7 @@ def _scaling(rope: Mapping[str, Any], path: Path) -> tuple[Any, ...]:
     if kind == "llama3":
         return ("llama3", *(float(rope[k]) for k in ("factor", "low_freq_factor", "high_freq_factor",
                                                       "original_max_position_embeddings")))
-    raise ImportModelError(f"{path}: rotations of the kind {kind!r} are not supported",
+    raise ImportModelError(f"{path}: rotations of the kind {shown(repr(kind))} are not supported",
                            "default, linear and llama3 are")
 
 
@@ -151,7 +159,8 @@ def config_of_gguf(metadata: Mapping[str, Any], path: Path, factors: np.ndarray 
     """
     kind = metadata.get("general.architecture")
     if kind not in KINDS:
-        raise ImportModelError(f"{path}: the model is {kind!r}, and those that are read are {', '.join(KINDS)}")
+        raise ImportModelError(f"{path}: the model is {shown(repr(kind))}, and those that are read are "
+                               f"{', '.join(KINDS)}")
 
     def of(name: str, default: Any = None) -> Any:
         found = metadata.get(f"{kind}.{name}", default)
@@ -171,8 +180,8 @@ def config_of_gguf(metadata: Mapping[str, Any], path: Path, factors: np.ndarray 
             eps=float(of("attention.layer_norm_rms_epsilon")), rope_base=float(of("rope.freq_base", 10000.0)),
             rope_scaling=_scaling_of_gguf(of, path, factors, head), interleaved=kind != "qwen2",
             window=of("attention.sliding_window", 0), context=of("context_length", 2048))
-    except (KeyError, TypeError, ValueError, ZeroDivisionError) as why:
-        raise ImportModelError(f"{path} is not the description of a {kind}: {type(why).__name__}: {why}") from None
+    except DAMAGE as why:
+        raise ImportModelError(f"{path} is not the description of a {kind}: {damage(why)}") from None
 
 
 def _scaling_of_gguf(of: Callable[..., Any], path: Path, factors: np.ndarray | None, head: int) -> tuple[Any, ...]:
@@ -180,7 +189,7 @@ def _scaling_of_gguf(of: Callable[..., Any], path: Path, factors: np.ndarray | N
     factor = float(of("rope.scaling.factor", of("rope.scale_linear", 0)))
     kind = of("rope.scaling.type", "linear" if factor else "none")
     if kind not in ("none", "linear") or kind == "linear" and factors is not None:
-        raise ImportModelError(f"{path}: rotations of the kind {kind!r} are not supported"
+        raise ImportModelError(f"{path}: rotations of the kind {shown(repr(kind))} are not supported"
                                + (" beside a tensor of factors" if factors is not None else ""))
     if factors is not None:
         if factors.shape != (head // 2,):

@@ -10,6 +10,7 @@ from tilewright.frontend.llama.config import Config, config_of_folder, config_of
 from tilewright.frontend.weights import Blocks, quantized, read_gguf, read_safetensors
 from tilewright.runtime.export import as_path
 from tilewright.support.errors import ArgumentError, ImportModelError
+from tilewright.support.files import shown
 
 Weight = np.ndarray | Blocks
 ROTATIONS = "rope_freqs.weight"                       # in GGUF: factors of the angles of rotations
@@ -78,7 +79,8 @@ def model_tensors(config: Config, in_file: Mapping[str, Weight], column: int, we
         made |= _layer(c, layer, column, in_file, taken, matrix)
     if unread:
         raise ImportModelError(f"{where}: {len(unread)} tensors are no weights of such a model: "
-                               f"{', '.join(list(unread)[:4])}", "weights that have scales beside them are not read")
+                               f"{shown(', '.join(list(unread)[:4]))}",
+                               "weights that have scales beside them are not read")
     return made
 
 

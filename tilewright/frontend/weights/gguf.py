@@ -16,14 +16,18 @@ import ml_dtypes
 import numpy as np
 
 from tilewright.frontend.weights.blocks import BLOCK, HALF, Blocks
-from tilewright.frontend.weights.files import mapped
+from tilewright.frontend.weights.files import DAMAGE, damage, mapped
 from tilewright.runtime.export import as_path
 from tilewright.support.errors import ImportModelError
+from tilewright.support.files import shown
 
 NUMBERS = {0: "<u1", 1: "<i1", 2: "<u2", 3: "<i2", 4: "<u4", 5: "<i4", 6: "<f4", 7: "?", 10: "<u8", 11: "<i8",
            12: "<f8"}
 STRING, ARRAY = 8, 9
 MOST_DIMENSIONS = 4
+MOST_NAME = (1 << 16) - 1        # bytes of a name, as the format has it
+MOST_VALUES = 1 << 22            # numbers and texts of the metadata: the words of a model are some 10^5
+MOST_TENSORS = 1 << 16
 
 
 @dataclass
@@ -57,25 +61,26 @@ NAMES = {2: "Q4_0", 3: "Q4_1", 6: "Q5_0", 7: "Q5_1", 8: "Q8_0", 9: "Q8_1", 10: "
 def read_gguf(path: str | Path) -> Gguf:
     """The metadata and tensors of a file. Plain tensors are views of the file, blocks are rearranged.
 
-    Raises ImportModelError for a file that is damaged or of another format, and for types of tensors that are not read,
-    all of them at once.
+    The system ends a process that reads a view of a file which was cut off since. Raises ImportModelError for a file
+    that is damaged or of another format, and for types of tensors that are not read, all of them at once.
     """
     data = mapped(as_path("read_gguf", path))
     try:
         return _Reader(data).file()
-    except (ValueError, KeyError, OverflowError, struct.error, RecursionError, MemoryError) as why:
-        raise ImportModelError(f"{path} is no file of GGUF, or damaged: {type(why).__name__}: {why}") from None
+    except (*DAMAGE, struct.error) as why:
+        raise ImportModelError(f"{path} is no file of GGUF, or damaged: {damage(why)}") from None
 
 
 class _Reader:
     def __init__(self, data: np.ndarray) -> None:
-        self.data, self.at = data, 0
+        self.data, self.at, self.values = data, 0, 0
+        self.bytes = memoryview(data)                        # type: ignore[arg-type]
 
     def take(self, size: int) -> bytes:
         if not 0 <= size <= self.data.size - self.at:
             raise ValueError(f"{size} bytes are asked for at byte {self.at}, of {self.data.size}")
         self.at += size
-        return bytes(self.data[self.at - size:self.at])
+        return bytes(self.bytes[self.at - size:self.at])
 
     def number(self, kind: str) -> Any:
         return struct.unpack(kind, self.take(struct.calcsize(kind)))[0]
@@ -83,13 +88,30 @@ class _Reader:
     def text(self) -> str:
         return self.take(self.number("<Q")).decode("utf-8", "replace")
 
+    def name(self) -> str:
+        """A text that names something."""
+        size = self.number("<Q")
+        if size > MOST_NAME:
+            raise ValueError(f"a name of {size} bytes at byte {self.at}")
+        return self.take(size).decode("utf-8", "replace")
+
+    def count(self, more: int) -> None:
+        """Count values of the metadata, which take more memory than bytes of the file. Raises ValueError for many."""
+        self.values += more
+        if self.values > MOST_VALUES:
+            raise ValueError(f"the metadata has more than {MOST_VALUES} values")
+
     def value(self, kind: int) -> Any:
+        self.count(1)
         if kind == STRING:
             return self.text()
         if kind != ARRAY:
+            if kind not in NUMBERS:
+                raise ValueError(f"a value of the type {kind}")
             return np.frombuffer(self.take(np.dtype(NUMBERS[kind]).itemsize), NUMBERS[kind])[0].item()
         of, count = self.number("<I"), self.number("<Q")
         if of in NUMBERS:
+            self.count(count)
             return np.frombuffer(self.take(count * np.dtype(NUMBERS[of]).itemsize), NUMBERS[of]).tolist()
         return [self.value(of) for _ in range(count)]
 
@@ -101,9 +123,11 @@ class _Reader:
             other = int.from_bytes(version.to_bytes(4, "little"), "big")
             raise ValueError("its numbers have their highest byte first" if other in (2, 3) else f"version {version}")
         tensors, count = self.number("<Q"), self.number("<Q")
+        if tensors > MOST_TENSORS:
+            raise ValueError(f"it has {tensors} tensors, at most {MOST_TENSORS} are read")
         found = Gguf()
         for _ in range(count):
-            name = self.text()
+            name = self.name()
             if name in found.metadata:
                 raise ValueError(f"{name} is there twice")
             found.metadata[name] = self.value(self.number("<I"))
@@ -119,30 +143,46 @@ class _Reader:
                   if kind not in PLAIN and kind not in IN_BLOCKS}
         if unread:
             raise ImportModelError(f"{len(unread)} of {len(rows)} tensors are of types that are not read: "
-                                   f"{', '.join(sorted(unread)[:8])}", "convert the file to Q8_0, Q4_0, F16 or F32")
-        for name, shape, kind, offset in rows:
-            found.tensors[name] = self.tensor(shape, kind, start + offset)
+                                   f"{shown(', '.join(sorted(unread)[:8]))}",
+                                   "convert the file to Q8_0, Q4_0, F16 or F32")
+        sizes = [_size(shape, kind) for _, shape, kind, _ in rows]
+        _check_apart([(offset, size, name) for (name, _, _, offset), size in zip(rows, sizes)])
+        for (name, shape, kind, offset), nbytes in zip(rows, sizes):
+            found.tensors[name] = self.tensor(shape, kind, start + offset, nbytes)
         return found
 
     def row(self) -> tuple[str, list[int], int, int]:
         """(name, shape, type, offset) of a tensor."""
-        name, rank = self.text(), self.number("<I")
+        name, rank = self.name(), self.number("<I")
         if rank > MOST_DIMENSIONS:
             raise ValueError(f"{name} has {rank} dimensions")
         shape = [self.number("<Q") for _ in range(rank)][::-1]
         return name, shape, self.number("<I"), self.number("<Q")
 
-    def tensor(self, shape: list[int], kind: int, at: int) -> np.ndarray | Blocks:
-        count = math.prod(shape)
-        if kind in PLAIN:
-            size = count * np.dtype(PLAIN[kind]).itemsize
-        else:
-            if len(shape) != 2 or shape[1] % BLOCK:
-                raise ValueError(f"blocks of {BLOCK} elements in the shape {shape}")
-            size = count // BLOCK * IN_BLOCKS[kind][0]
+    def tensor(self, shape: list[int], kind: int, at: int, size: int) -> np.ndarray | Blocks:
         if size > self.data.size - at:
             raise ValueError(f"a tensor {shape} of {size} bytes at byte {at}, of {self.data.size}")
         part = self.data[at:at + size]
         if kind in PLAIN:
             return part.view(PLAIN[kind]).reshape(shape)
         return IN_BLOCKS[kind][1](part, shape[0], shape[1] // BLOCK)
+
+
+def _size(shape: list[int], kind: int) -> int:
+    """The bytes of a tensor."""
+    count = math.prod(shape)
+    if kind in PLAIN:
+        return count * int(np.dtype(PLAIN[kind]).itemsize)
+    if len(shape) != 2 or shape[1] % BLOCK:
+        raise ValueError(f"blocks of {BLOCK} elements in the shape {shape}")
+    return count // BLOCK * IN_BLOCKS[kind][0]
+
+
+def _check_apart(places: list[tuple[int, int, str]]) -> None:
+    """Raises ValueError for tensors, each (begin, bytes, name), that share bytes: blocks of them would be copied."""
+    end, last = 0, ""
+    for begin, size, name in sorted(places):
+        if begin < end and size:
+            raise ValueError(f"the tensors {last} and {name} share bytes")
+        if begin + size > end:
+            end, last = begin + size, name

@@ -12,11 +12,13 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from tilewright.frontend.weights.files import mapped, parsed
+from tilewright.frontend.weights.files import DAMAGE, MOST_INDEX, content, damage, mapped, parsed
 from tilewright.runtime.export import as_path
 from tilewright.support.errors import ImportModelError
+from tilewright.support.files import shown
 
 MOST_HEADER = 100_000_000        # bytes, as the format has it
+MOST_DIMENSIONS = 64             # as NumPy has it
 TYPES: dict[str, Any] = {
     "F64": np.float64, "F32": np.float32, "F16": np.float16, "BF16": ml_dtypes.bfloat16, "I64": np.int64,
     "I32": np.int32, "I16": np.int16, "I8": np.int8, "U64": np.uint64, "U32": np.uint32, "U16": np.uint16,
@@ -26,8 +28,9 @@ TYPES: dict[str, Any] = {
 def read_safetensors(path: str | Path) -> dict[str, np.ndarray]:
     """The tensors of a file by name, read-only views of the file.
 
-    path: a file, a `*.index.json` beside several, or a folder with either. Raises ImportModelError for a file that is
-    damaged, is of another format, or names a file outside of its folder.
+    path: a file, a `*.index.json` beside several, or a folder with either. The system ends a process that reads a view
+    of a file which was cut off since. Raises ImportModelError for a file that is damaged, is of another format, or
+    names a file outside of its folder.
     """
     path = as_path("read_safetensors", path)
     if path.is_dir():
@@ -41,17 +44,17 @@ def read_safetensors(path: str | Path) -> dict[str, np.ndarray]:
 def _parts(index: Path) -> dict[str, np.ndarray]:
     """The tensors of the files that an index names."""
     try:
-        places = parsed(bytes(mapped(index)))["weight_map"]
+        places = parsed(content(index, MOST_INDEX))["weight_map"]
         files = sorted(set(places.values()))
         outside = next((f for f in files if Path(f).name != f), None)
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as why:
-        raise ImportModelError(f"{index} is no index of safetensors: {type(why).__name__}: {why}") from None
+    except DAMAGE as why:
+        raise ImportModelError(f"{index} is no index of safetensors: {damage(why)}") from None
     if outside is not None:
-        raise ImportModelError(f"{index} names {outside!r}, which is not a file of its folder")
+        raise ImportModelError(f"{index} names {shown(repr(outside))}, which is not a file of its folder")
     read = {f: _tensors(index.parent / f) for f in files}
     missing = next((name for name, f in places.items() if name not in read[f]), None)
     if missing is not None:
-        raise ImportModelError(f"{index}: {missing} is not in {places[missing]}")
+        raise ImportModelError(f"{index}: {shown(missing)} is not in {places[missing]}")
     return {name: read[f][name] for name, f in places.items()}
 
 
@@ -64,12 +67,12 @@ def _tensors(path: Path) -> dict[str, np.ndarray]:
         rows = {name: row for name, row in parsed(bytes(data[8:8 + size])).items() if name != "__metadata__"}
         unread = {str(row["dtype"]) for row in rows.values()} - set(TYPES)
         if unread:
-            raise ImportModelError(f"{path} has tensors of {', '.join(sorted(unread))}, which are not read",
+            raise ImportModelError(f"{path} has tensors of {shown(', '.join(sorted(unread)))}, which are not read",
                                    f"convert them to one of {', '.join(TYPES)}")
         _check_places([row["data_offsets"] for row in rows.values()], data.size - 8 - size)
         return {name: _tensor(data[8 + size:], row) for name, row in rows.items()}
-    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as why:
-        raise ImportModelError(f"{path} is damaged: {type(why).__name__}: {why}") from None
+    except DAMAGE as why:
+        raise ImportModelError(f"{path} is damaged: {damage(why)}") from None
 
 
 def _check_places(places: list[Any], size: int) -> None:
@@ -91,6 +94,8 @@ def _natural(n: Any) -> int:
 
 def _tensor(data: np.ndarray, row: Mapping[str, Any]) -> np.ndarray:
     """A tensor of the header. Raises ValueError where the row does not fit the file."""
+    if len(row["shape"]) > MOST_DIMENSIONS:
+        raise ValueError(f"a tensor of {len(row['shape'])} dimensions")
     dtype, shape = TYPES[row["dtype"]], [_natural(n) for n in row["shape"]]
     begin, end = row["data_offsets"]
     if end - begin != math.prod(shape) * np.dtype(dtype).itemsize:
