@@ -28,7 +28,8 @@ or a `ModelProto`; `tilewright.graph.compile.build_function(function)` compiles 
 - Integers of 4 and 2 bits lie in integers of 8.
 - Operators that are not supported are named all at once, with their nodes: `ImportModelError`.
 - A file is not trusted: what tensors claim is compared with the bytes that are there, other files are read in the
-  model's folder alone, and nodes, nesting and turns are bounded (`tilewright/frontend/onnx/limits.py`).
+  model's folder alone (where the model's path is a link, in the folder of what it leads to as well), and nodes, nesting
+  and turns are bounded (`tilewright/frontend/onnx/limits.py`).
 - Large tensors stay in their files until a pass reads them: a model that is compiled from a path takes memory for what
   its kernels read, once. The files may be deleted or replaced by then; one that was written over is an error.
 - `tilewright.frontend.onnx.backend.backend()` is a class for `onnx.backend`; `python -m tests.frontend.onnx_backend`

@@ -9,7 +9,7 @@ from onnx import TensorProto, helper
 
 from tests.frontend.onnx_models import BOOL, FLOAT, INT64, graph, model, node, tensor
 from tests.frontend.onnx_mutants import bases, mutant, outcome, run
-from tilewright.frontend.onnx import from_onnx
+from tilewright.frontend.onnx import from_onnx, importer
 from tilewright.support.errors import ImportModelError
 
 
@@ -68,6 +68,15 @@ def claims(dims, **fields):
     return proto
 
 
+def sparse(dims, places, count=1, name="v{}"):
+    proto, kind = relu(), FLOAT if 0.5 in places else INT64
+    for k in range(count):
+        made = proto.graph.sparse_initializer.add(dims=dims)
+        made.values.CopyFrom(helper.make_tensor(name.format(k), FLOAT, [len(places)], [1.0] * len(places)))
+        made.indices.CopyFrom(helper.make_tensor("i", kind, [len(places)], places))
+    return proto
+
+
 @pytest.mark.parametrize("proto, match", [
     (claims([2**40], raw_data=b"1234"), "claims"),
     (claims([2**62, 2**62], raw_data=b""), "claims"),
@@ -75,6 +84,11 @@ def claims(dims, **fields):
     (claims([1000], float_data=[1.0]), "needs 1000 numbers in float_data, and has 1"),
     (claims([-1], raw_data=b""), "negative"),
     (claims([1] * 1000, raw_data=b"1234"), "1000 dimensions"),
+    (claims([0, 2**62], raw_data=b""), "which no array has"),
+    (sparse([2**62, 0], []), "which no array has"),
+    (sparse([2**28], [5], count=3), "the sparse tensor 'v1' claims 268435456 elements, too many"),
+    (sparse([3], [0.5]), "indices of float32, int64 is needed"),
+    (sparse([3], [1], count=2, name="v"), "the name 'v' is given to two tensors"),
     (claims([2], data_type=TensorProto.STRING, string_data=[b"a", b"b"]), "STRING"),
     (claims([2], data_type=1000), "number 1000"),
     (claims([1], data_type=TensorProto.INT32, int32_data=[1], data_location=1), "not given by its path"),
@@ -106,6 +120,27 @@ def test_tensors_of_other_files_stay_in_the_folder(tmp_path):
     refused(external(folder, location="weights", offset="-8"), "not a number")
     refused(external(folder, location="weights", length="9" * 30), "not a number")
     assert from_onnx(external(folder, location="weights", offset="4")).name == "g"
+
+
+def test_files_of_a_cache_are_links_into_one_folder(tmp_path):
+    names, held = tmp_path / "names", tmp_path / "held"
+    names.mkdir(), held.mkdir()
+    (held / "b").write_bytes(bytes(8))
+    (tmp_path / "secret").write_bytes(bytes(8))
+    external(held, location="weights").rename(held / "a")
+    for name, place in (("model.onnx", "a"), ("weights", "b")):
+        (names / name).symlink_to(f"../held/{place}")
+    assert from_onnx(names / "model.onnx").name == "g"
+    (names / "weights").unlink()
+    (names / "weights").symlink_to(tmp_path / "secret")
+    refused(names / "model.onnx", "a link out of the model's folder")
+
+
+def test_memory_for_constants_that_is_not_there_is_an_error(monkeypatch):
+    def full(*_):
+        raise MemoryError
+    monkeypatch.setattr(importer, "tensor_of", full)
+    refused(claims([2], float_data=[1.0, 2.0]), "no memory for the constants of the model")
 
 
 def test_what_is_no_file_beside_a_model(tmp_path):

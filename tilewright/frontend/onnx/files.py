@@ -11,6 +11,7 @@ from tilewright.frontend.onnx.optional import onnx
 from tilewright.frontend.onnx.stretches import OWN, OpenFile, Stretch, message_without_tensors
 from tilewright.frontend.onnx.tensors import ReadExternal
 from tilewright.support.errors import ImportModelError, described
+from tilewright.support.files import shown
 
 
 def read_model(model: Any) -> tuple[Any, ReadExternal | None]:
@@ -57,10 +58,15 @@ def _opened(path: Path) -> OpenFile:
 
 class Files:
     """Finds tensors in the file of a model and in files of its folder, and nowhere else; of each file at most MOST_READ
-    times its bytes, so that tensors that share some do not fill the memory."""
+    times its bytes, so that tensors that share some do not fill the memory.
+
+    Where the model's path is a link, the files beside it may be links into the folder of what it leads to: a cache of
+    downloads has all files of a model in one folder, by their checksums, and links with their names in another.
+    """
 
     def __init__(self, own: OpenFile) -> None:
         self.folder = Path(os.path.realpath(own.path.parent))
+        self.folders = {self.folder, Path(os.path.realpath(own.path)).parent}
         self.open: dict[str, OpenFile] = {OWN: own}
         self.read: dict[Path, int] = {}
 
@@ -95,7 +101,7 @@ class Files:
         try:
             file = OpenFile(path, f"{what} lies in {path.name}, which")
         except OSError as error:
-            raise ImportModelError(f"{what} lies in {path.name}: {error.strerror or error}") from None
+            raise ImportModelError(f"{what} lies in {shown(path.name)}: {error.strerror or shown(error)}") from None
         if len(self.open) < MOST_OPEN:
             self.open[location] = file
         return file
@@ -103,10 +109,10 @@ class Files:
     def _path(self, location: str, what: str) -> Path:
         parts = Path(location).parts
         if not location or "\0" in location or "\\" in location or Path(location).is_absolute() or ".." in parts:
-            raise ImportModelError(f"{what} lies in {location!r}, which is not inside of the model's folder")
+            raise ImportModelError(f"{what} lies in {shown(repr(location))}, which is not inside of the model's folder")
         path = Path(os.path.realpath(self.folder / location))
-        if self.folder not in path.parents:
-            raise ImportModelError(f"{what} lies in {location!r}, a link out of the model's folder")
+        if self.folders.isdisjoint(path.parents):
+            raise ImportModelError(f"{what} lies in {shown(repr(location))}, a link out of the model's folder")
         return path
 
     @staticmethod

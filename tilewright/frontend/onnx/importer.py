@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.frontend.onnx.limits import MOST_BYTES, MOST_DEPTH, MOST_ENDS, MOST_NODES, MOST_REPORTED
+from tilewright.frontend.onnx.limits import MOST_BYTES, MOST_DEPTH, MOST_ENDS, MOST_NODES, MOST_REPORTED, MOST_ZEROS
 from tilewright.frontend.onnx.node import Node, Unknown, Unsupported
 from tilewright.frontend.onnx.registry import EVALUATED, ROWS, find
 from tilewright.frontend.onnx.schemas import check_known, check_node, defaults, function_of, has_function
@@ -17,6 +17,7 @@ from tilewright.graph.ir.builder import BlockBuilder
 from tilewright.graph.ir.deferred import loaded
 from tilewright.graph.ir.values import Value, constant
 from tilewright.support.errors import GraphError, ImportModelError, TilewrightError
+from tilewright.support.files import shown
 from tilewright.te.conditions import Condition
 from tilewright.tir.arithmetic import binary
 
@@ -39,6 +40,7 @@ class Importer:
         self.needs: dict[str, None] = {}
         self.unreported = 0
         self.nodes = 0
+        self.zeros = 0                                     # bytes of constants that the file has as sparse tensors
         self.depth = 0
         self.calling: list[tuple[str, str]] = []
 
@@ -122,21 +124,29 @@ class Importer:
             return [self.read(scope, o.name, "the result") for o in proto.output]
 
     def dense(self, sparse: Any) -> Held:
-        """A constant that the file has as a sparse tensor."""
-        return Held.known(dense_array(sparse, self.external))
+        """A constant that the file has as a sparse tensor. Raises ImportModelError for more than MOST_ZEROS in all."""
+        made = dense_array(sparse, self.external, MOST_ZEROS - self.zeros)
+        self.zeros += made.nbytes
+        return Held.known(made)
 
     def deeper(self) -> _Depth:
         return _Depth(self)
 
     def initializers(self, proto: Any, scope: Scope) -> None:
         """The constants of a graph."""
-        for t in proto.initializer:
+        for t in (*proto.initializer, *(s.values for s in proto.sparse_initializer)):
             if t.name in scope.names:
-                raise ImportModelError(f"the name {t.name!r} is given to two tensors")
-            elements, kind = tensor_of(t, self.external)
-            scope.names[t.name] = Held.known(elements, kind=kind)
-        for s in proto.sparse_initializer:
-            scope.names[s.values.name] = self.dense(s)
+                raise ImportModelError(f"the name {shown(repr(t.name))} is given to two tensors")
+            scope.names[t.name] = None
+        try:
+            for t in proto.initializer:
+                elements, kind = tensor_of(t, self.external)
+                scope.names[t.name] = Held.known(elements, kind=kind)
+            for s in proto.sparse_initializer:
+                scope.names[s.values.name] = self.dense(s)
+        except MemoryError:
+            raise ImportModelError("there is no memory for the constants of the model",
+                                   "import the model where there is more") from None
 
     def run(self, nodes: Any, scope: Scope) -> None:
         """Import nodes, in order. What goes wrong in them is kept as problems, their results are poisoned."""

@@ -15,4 +15,5 @@ MOST_TERMS = 512                       # variables, numbers and operations of an
 MOST_FOLDED = 2**20                    # elements of a constant whose result has a size that its elements decide
 MOST_RANK = 64                         # dimensions of a tensor
 MOST_BYTES = 2**40                     # of a tensor of constant extents
+MOST_ZEROS = 2**30                     # bytes of the tensors that a model has in a sparse form, zeros included
 MOST_REPORTED = 50                     # problems that an error lists

@@ -5,7 +5,6 @@ Source of the encoding: the documentation of Protocol Buffers.
 from __future__ import annotations
 
 import os
-import stat
 import weakref
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ import numpy as np
 from tilewright.frontend.onnx.limits import MOST_FIELDS
 from tilewright.frontend.onnx.optional import onnx
 from tilewright.support.errors import ImportModelError
+from tilewright.support.files import open_regular
 
 LARGE = 1 << 16                        # bytes of a tensor from which on it stays in the file until it is used
 OWN = "\0"                             # the location of a tensor that lies in the file of the model itself
@@ -31,11 +31,8 @@ class OpenFile:
     def __init__(self, path: Path, what: str) -> None:
         """Raises OSError, and ImportModelError for what is no regular file; pipes are not waited for."""
         self.path, self.what = path, what
-        self.number = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+        self.number, self._status = open_regular(path, what)
         weakref.finalize(self, os.close, self.number)
-        self._status = os.fstat(self.number)
-        if not stat.S_ISREG(self._status.st_mode):
-            raise ImportModelError(f"{what} is not a regular file", "name a file, not a folder or pipe")
 
     @property
     def size(self) -> int:

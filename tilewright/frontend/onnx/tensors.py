@@ -13,6 +13,7 @@ from tilewright.frontend.onnx.optional import onnx
 from tilewright.frontend.onnx.stretches import LARGE, Stretch
 from tilewright.graph.ir.deferred import Deferred, loaded
 from tilewright.support.errors import ImportModelError
+from tilewright.support.files import shown
 
 DTYPES = {1: "float32", 2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 6: "int32", 7: "int64", 9: "bool",
           10: "float16", 11: "float64", 12: "uint32", 13: "uint64", 16: "bfloat16", 17: "float8_e4m3fn",
@@ -57,7 +58,7 @@ def tensor_of(tensor: Any, external: ReadExternal | None = None) -> tuple[np.nda
 
     Large ones that lie in a file are read when they are asked for.
     """
-    what = f"the tensor {tensor.name!r}"
+    what = f"the tensor {shown(repr(tensor.name))}"
     kind, dtype = stored(tensor.data_type, what)
     shape = claimed_shape(tensor.dims, what)
     count = math.prod(shape)
@@ -102,6 +103,8 @@ def claimed_shape(dims: Any, what: str) -> tuple[int, ...]:
     shape = tuple(int(d) for d in dims)
     if any(d < 0 for d in shape):
         raise ImportModelError(f"{what} has the shape {list(shape)}, with a negative extent")
+    if math.prod(d for d in shape if d) * 16 > 2**63:       # what NumPy has no array of, even without an element
+        raise ImportModelError(f"{what} claims the shape {list(shape)}, which no array has")
     return shape
 
 
@@ -135,13 +138,15 @@ def unpacked(data: np.ndarray, count: int, bits: int, dtype: str) -> np.ndarray:
     return out
 
 
-def dense_array(sparse: Any, external: ReadExternal | None = None) -> np.ndarray:
-    """The elements of a SparseTensorProto, zeros included."""
-    what = f"the sparse tensor {sparse.values.name!r}"
+def dense_array(sparse: Any, external: ReadExternal | None, most: int) -> np.ndarray:
+    """The elements of a SparseTensorProto, zeros included: at most so many bytes."""
+    what = f"the sparse tensor {shown(repr(sparse.values.name))}"
     shape = claimed_shape(sparse.dims, what)
     values, _ = array_of(sparse.values, external)
-    places, _ = array_of(sparse.indices, external)
-    if math.prod(shape) * values.itemsize > 2**30:
+    places, kind = array_of(sparse.indices, external)
+    if kind != "int64":
+        raise ImportModelError(f"{what} has indices of {kind}, int64 is needed")
+    if math.prod(shape) * values.itemsize > most:
         raise ImportModelError(f"{what} claims {math.prod(shape)} elements, too many to write down its zeros")
     if places.ndim == 2 and places.shape[1] == len(shape) and places.size:
         for column, extent in zip(places.T, shape):
