@@ -381,6 +381,8 @@ X3 = floats(2, 3, 8)
     ("MatMulNBits", [X3, octets(5, 1, 8), floats(5, 1)], {"K": 8, "N": 5, "bits": 3, "block_size": 16}, "bits is 3"),
     ("MatMulNBits", [X3, octets(5, 1, 7), floats(5, 1)], {"K": 8, "N": 5, "block_size": 16}, "the weight has"),
     ("RotaryEmbedding", [X3, np.array([0]), floats(9, 2), floats(9, 2)], {"scale": 2.0}, "attribute scale of 2.0"),
+    ("MultiHeadAttention", [X3, X3, X3], {"num_heads": 2, "unidirectional": 2}, "unidirectional is 2, 0 or 1"),
+    ("GatherBlockQuantized", [octets(5, 32), np.array([1]), floats(5, 2)], {"block_size": 16}, "input 2 has the shape"),
     ("QLinearAdd", [octets(3), floats(3), Z, octets(3), S, Z, S, Z], {}, r"input 1 has the shape \(3,\), one number"),
     ("QLinearAveragePool", [octets(1, 1, 4, 4), S, Z, S, Z], {"kernel_shape": [3, 3], "ceil_mode": 1,
                                                               "count_include_pad": 1}, "ceil_mode and count_include"),

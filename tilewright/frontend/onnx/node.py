@@ -149,6 +149,13 @@ class Node:
         if kind == 8: return [s.decode(errors="replace") for s in found.strings]
         return found
 
+    def flag(self, name: str, default: int = 0) -> bool:
+        """An attribute that is 0 or 1, of an operator that no schema describes. Raises Unsupported for others."""
+        found = self.attr(name, default)
+        if found not in (0, 1):
+            raise Unsupported(f"the attribute {name} is {found}, 0 or 1 is needed")
+        return bool(found)
+
     def tensor(self, name: str) -> Held:
         """An attribute that is a tensor."""
         elements, kind = tensor_of(self.attributes[name].t, self.importer.external)

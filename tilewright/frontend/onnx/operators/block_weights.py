@@ -9,7 +9,7 @@ from tilewright.frontend.onnx.registry import CONTRIB, operator
 from tilewright.graph.ir.values import Value
 from tilewright.te.extents import simplified
 from tilewright.tir import dtype as dt
-from tilewright.tir.arithmetic import binary
+from tilewright.tir.arithmetic import binary, ceildiv
 from tilewright.tir.conversion import cast
 
 
@@ -102,9 +102,15 @@ def gather_blocks(n: Node) -> Value:
                           f"the first and the last of {last + 1} dimensions are supported")
     if held.kind not in ("uint8", "int4", "uint4"):
         raise Unsupported(f"a table of {held.kind}")
+    per = 8 // bits if held.kind == "uint8" else 1
+    columns = simplified(binary("mul", held.shape[-1], per))
+    blocks = (*held.shape[:-1], simplified(ceildiv(columns, block)))
+    packed = (*blocks[:-1], simplified(ceildiv(blocks[-1], per)))
+    for k, shape in ((2, blocks), (3, packed)):
+        if n.has(k) and n.shape(k) != shape:
+            raise Unsupported(f"input {k} has the shape {n.shape(k)}, {shape} is needed")
     data, scale, zero = (n.emit(topi.take, n.value(k), n.value(1), axis=0) if n.has(k) else None for k in (0, 2, 3))
     if held.kind != "uint8":                                                        # already one integer a byte
         return n.emit(topi.dequantize, data, scale, 0 if zero is None else zero, axis=-1, block=block,
                       dtype=n.held(2).dtype)
-    columns = simplified(binary("mul", held.shape[-1], 8 // bits))
     return n.emit(block_weights, data, scale, zero, columns, bits, block, n.held(2).dtype)

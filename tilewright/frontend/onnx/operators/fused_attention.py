@@ -76,7 +76,7 @@ def _attended(n: Node, q: Value, k: Value, v: Value, past: Any, mask: int, bias:
     """`topi.scaled_dot_product_attention` of heads T[b, h, l, d]; past: how many keys there were before."""
     rows, columns = q.shape[2], k.shape[2]
     added = _added(n, mask, bias, q.shape[0], columns)
-    one_way = bool(n.attr("unidirectional", 0)) and not holds("eq", rows, 1)         # the last query sees all keys
+    one_way = n.flag("unidirectional") and not holds("eq", rows, 1)         # the last query sees all keys
     if one_way and not holds("eq", simple(rows + past), columns):
         raise Unsupported(f"the attribute unidirectional of {rows} queries and {columns} keys: the numbers differ")
     if one_way and past != 0:
@@ -140,7 +140,7 @@ def multi_head_attention(n: Node) -> Any:
 def _projected(n: Node, x: Value, sizes: Sequence[int], mask: int, past: int,
                bias: int | None) -> Any:
     """(y, keys and values T[2, b, h, s, d]) of T[b, l, c]: queries, keys and values of these sizes side by side."""
-    if n.attr("do_rotary", 0) or n.attr("past_present_share_buffer", 0):
+    if n.flag("do_rotary") or n.flag("past_present_share_buffer"):
         raise Unsupported("the attribute do_rotary or past_present_share_buffer: rotations, or caches that are shared")
     q, k, v = (n.emit(heads_of, part, n.required("num_heads")) for part in n.emit(topi.split, x, list(sizes), axis=2))
     before: Any = 0
@@ -186,7 +186,7 @@ def shifted_rows(start: te.Tensor, batch: Any, rows: Any) -> te.Tensor:
 def rotary_embedding(n: Node) -> Value:
     """`topi.rotary_embedding`."""
     x, cos, sin = n.value(0), n.value(2), n.value(3)
-    if n.attr("scale", 1.0) != 1 or n.attr("is_packed_batching", 0):
+    if n.attr("scale", 1.0) != 1 or n.flag("is_packed_batching"):
         raise Unsupported(f"the attribute scale of {n.attr('scale', 1.0)}, or is_packed_batching")
     flat = x.ndim == 3
     if flat:
@@ -198,7 +198,7 @@ def rotary_embedding(n: Node) -> Value:
         if positions.ndim == 1 and not holds("eq", positions.shape[0], 1):
             raise Unsupported(f"positions of the shape {positions.shape}: one, or one of each row, are needed")
         positions = n.emit(shifted_rows, positions, x.shape[0], x.shape[2])
-    y = n.emit(topi.rotary_embedding, x, cos, sin, positions, interleaved=bool(n.attr("interleaved", 0)))
+    y = n.emit(topi.rotary_embedding, x, cos, sin, positions, interleaved=n.flag("interleaved"))
     return n.emit(joined_heads, y) if flat else y
 
 
@@ -278,17 +278,17 @@ def group_query_attention(n: Node) -> Any:
     if ends.ndim != 1:
         ends = n.emit(topi.reshape, ends, (q.shape[0],))
     before = n.emit(lengths_before, ends, rows, total, not n.has(3) or bool(holds("eq", rows, total)))
-    if n.attr("do_rotary", 0):
+    if n.flag("do_rotary"):
         places = n.emit(places_of_rows, n.value(9), q.shape[0], rows, total) if n.has(9) else n.emit(
             shifted_rows, before, q.shape[0], rows)
         q, k = (n.emit(topi.rotary_embedding, x, n.value(7), n.value(8), places,
-                       interleaved=bool(n.attr("rotary_interleaved", 0))) for x in (q, k))
-    one_way = bool(n.attr("causal", 1))
+                       interleaved=n.flag("rotary_interleaved")) for x in (q, k))
+    one_way = n.flag("causal", 1)
     keys, values = (n.emit(topi.update_cache, _cache(n, at, x, total), x, before) for at, x in ((3, k), (4, v)))
     have = n.emit(lengths_behind, before, ends, rows, one_way)
     seen = n.emit(topi.attention_mask, have, rows, keys.shape[2], is_causal=one_way,
                   window=window if window > 0 else None)
-    sinks = n.attr("smooth_softmax", -1) == 1 or n.has(11)
+    sinks = n.attr("smooth_softmax", -1) != -1 and n.flag("smooth_softmax") or n.has(11)
     if n.has(10) or sinks:
         seen = n.emit(seen_scores, seen, n.optional(10), n.optional(11), q.shape[1], sinks)
     of, by = (n.emit(topi.pad, x, [(0, 0), (0, 0), (0, 1), (0, 0)]) if sinks else x for x in (keys, values))

@@ -109,7 +109,7 @@ def quantized_embed_layer_norm(n: Node) -> Any:
 
 def _pooled(n: Node, x: Value, rule: Any) -> Value:
     """A rule of what has the channels second, of x that may have them last."""
-    if not n.attr("channels_last", 0):
+    if not n.flag("channels_last"):
         return rule(x)                                                               # type: ignore[no-any-return]
     return channels_last(n, rule(channels_second(n, x)))
 
