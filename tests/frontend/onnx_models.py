@@ -59,7 +59,7 @@ def reference(proto, *inputs):
 
 
 def results(op, inputs, version, constants=(), count=1, domain="", **attributes):
-    """The results of a node, as many as count says; constants: the numbers of the inputs that are."""
+    """The results of a node; constants: the numbers of the inputs that are; count: how many results, or which."""
     names, infos, held = [], [], []
     for k, given in enumerate(inputs):
         array = None if given is None else np.asarray(given)
@@ -69,9 +69,10 @@ def results(op, inputs, version, constants=(), count=1, domain="", **attributes)
         elif array is not None:
             infos.append(helper.make_tensor_value_info(
                 names[-1], helper.np_dtype_to_tensor_dtype(array.dtype), array.shape))
-    outs = [f"y{k}" for k in range(count)]
+    asked = range(count) if isinstance(count, int) else count
+    outs = [f"y{k}" if k in asked else "" for k in range(max(asked) + 1)]
     node = helper.make_node(op, names, outs, domain=domain, **attributes)
-    graph = helper.make_graph([node], "node", infos, [helper.make_empty_tensor_value_info(y) for y in outs], held)
+    graph = helper.make_graph([node], "node", infos, [helper.make_empty_tensor_value_info(y) for y in outs if y], held)
     imports = [helper.make_opsetid("", version), helper.make_opsetid("com.microsoft", 1)]
     model = helper.make_model(graph, opset_imports=imports)
     feed = {i.name: np.asarray(inputs[int(i.name[1:])]) for i in infos}

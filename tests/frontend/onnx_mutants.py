@@ -67,7 +67,21 @@ def bases():
                       [tensor("a", None, TensorProto.INT8), tensor("c", None), tensor("h", None), tensor("e", None)],
                       {"s2": np.ones(3, "float32"), "z2": np.zeros(3, "int8"), "axis": np.int64(1),
                        "w": np.ones((1, 8, 3), "float32"), "r": np.ones((1, 8, 2), "float32")}, opset=21)
-    return [m.SerializeToString() for m in (transformer(), loop, called, images, quantized)]
+    own = {"domain": "com.microsoft"}
+    fused = model([node("MatMulNBits", "x w s", "p", K=32, N=48, block_size=32, **own),
+                   node("Split", "p", "q k v", axis=2, num_outputs=3),
+                   node("MultiHeadAttention", "q k v", "a", num_heads=2, unidirectional=1, **own),
+                   node("GroupQueryAttention", "q k v old old ends total table table", "g keys values", num_heads=1,
+                        kv_num_heads=1, do_rotary=1, **own),
+                   node("SkipLayerNormalization", "a g weight", "n", **own),
+                   node("QuantizeLinear", "n one zero", "i", **own),
+                   node("QLinearAdd", "i one zero i one zero one zero", "y", **own)],
+                  [tensor("x", [1, 3, 32]), tensor("old", [1, 1, 2, 16])],
+                  [tensor("y", None, TensorProto.UINT8), tensor("keys", None)],
+                  {"w": np.ones((48, 1, 16), "uint8"), "s": np.ones((48, 1), "float32"), "ends": np.array([4], "int32"),
+                   "total": np.array(5, "int32"), "table": np.ones((8, 8), "float32"), "weight": np.ones(16, "float32"),
+                   "one": np.float32(1), "zero": np.uint8(0)}, domains=["com.microsoft"])
+    return [m.SerializeToString() for m in (transformer(), loop, called, images, quantized, fused)]
 
 
 def damaged_bytes(data, rng):

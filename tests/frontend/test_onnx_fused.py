@@ -359,10 +359,44 @@ def test_products_with_an_activation(name, given, rule):
     near(run("FusedConv", [x, weight, bias, more], activation=name, **options), rule(wanted))
 
 
+def erf_gelu(x):
+    return x * (1 + np.vectorize(math.erf)(x / math.sqrt(2))) / 2
+
+
+def tanh_gelu(x):
+    return x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))) / 2
+
+
+@pytest.mark.parametrize("op, rule", [
+    ("Gelu", erf_gelu), ("BiasGelu", erf_gelu), ("FastGelu", tanh_gelu), ("QuickGelu", lambda x: x / (
+        1 + np.exp(-1.702 * x)))])
+def test_gates_of_one_tensor(op, rule):
+    x, bias = floats(2, 3, 8), floats(8)
+    if op != "BiasGelu":
+        near(run(op, [x]), rule(x.astype("float64")))
+    if op in ("BiasGelu", "FastGelu"):
+        near(run(op, [x, bias]), rule((x + bias).astype("float64")))
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 8), (1, 3, 8), (3, 8)])
+def test_sums_that_are_normalised(shape):
+    x, skip, weight, shift, bias = floats(2, 3, 8), floats(*shape), floats(8), floats(8), floats(8)
+    total = (x + skip + bias).astype("float64")
+    names = {"count": (0, 3), "epsilon": 0.1}
+    y, whole = run("SkipLayerNormalization", [x, skip, weight, shift, bias], **names)
+    near(y, normalised(total, weight, shift, 0.1))
+    near(whole, total)
+    y, whole = run("SkipSimplifiedLayerNormalization", [x, skip, weight, bias], **names)
+    near(y, total / np.sqrt((total**2).mean(-1, keepdims=True) + 0.1) * weight)
+    near(whole, total)
+    y = results("SimplifiedLayerNormalization", [x, weight], 17, axis=-1, epsilon=0.1)[0]
+    near(y, x / np.sqrt((x.astype("float64")**2).mean(-1, keepdims=True) + 0.1) * weight)
+
+
 def test_halves_of_which_one_is_a_gate():
     x, bias = floats(2, 3, 8), floats(8)
     a, b = np.split((x + bias).astype("float64"), 2, -1)
-    near(run("BiasSplitGelu", [x, bias]), a * b * (1 + np.vectorize(math.erf)(b / math.sqrt(2))) / 2)
+    near(run("BiasSplitGelu", [x, bias]), a * erf_gelu(b))
 
 
 # refusals
