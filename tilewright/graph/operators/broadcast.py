@@ -107,6 +107,7 @@ class ReduceSum(Operator):
     def __post_init__(self) -> None:
         given = self.axis if isinstance(self.axis, tuple) else () if self.axis is None else (self.axis,)
         self.require(all(type(a) is int for a in given), "axis is no integer, tuple of integers or None")
+        self.require(type(self.keepdims) is bool, "keepdims is not True or False")
 
     def axes(self, rank: int) -> tuple[int, ...]:
         """The axes summed, counted from the front."""

@@ -57,6 +57,7 @@ class Conv2d(_Conv):
         x, w = inputs
         self.require(len(x.shape) == len(w.shape) == 4, "needs x[n, c, h, w] and w[m, c, r, s]", x, w)
         self.require(x.shape[1] == w.shape[1], f"x has {x.shape[1]} channels, w expects {w.shape[1]}", x, w)
+        self.require(all(n != 0 for n in w.shape[2:]), "the kernel has no element", x, w)
         out = tuple(self.out_extent(a, b) for a, b in zip(x.shape[2:], w.shape[2:]))
         self.require(min(out) >= 1, f"the kernel does not fit: the output would be {out}", x, w,
                      hint="add padding or use a smaller kernel")

@@ -20,6 +20,9 @@ class MatMul(Operator):
     ta: bool = False
     tb: bool = False
 
+    def __post_init__(self) -> None:
+        self.require(type(self.ta) is type(self.tb) is bool, "ta and tb are not True or False")
+
     def infer(self, *inputs: TensorType) -> TensorType:
         a, b = inputs
         self.require(len(a.shape) == len(b.shape) == 2, "both operands need rank 2", a, b)
