@@ -164,3 +164,102 @@ def test_columns_of_blocks_do_not_wrap(column):
     with pytest.raises(CallError, match="outside of its extent 8"):
         run(topi.bsr_matmul, data, np.array([column]), indptr, b)
     assert run(topi.bsr_matmul, data, np.array([1]), indptr, b).tolist() == [[4]]
+
+
+@pytest.mark.parametrize("mode, wanted", [("clip", 4), ("wrap", 1)])
+def test_the_largest_numbers_of_uint64_are_no_negative_indices(mode, wanted):
+    last, x = np.array([2**64 - 1], "uint64"), floats(1, 2, 4)
+    assert run(lambda x, i: topi.take(x, i, axis=0, mode=mode), x, last) == [wanted]
+    for f in (lambda x, i: topi.take(x, i, axis=0), lambda x, i: topi.index_get(x, [i])):
+        with pytest.raises(CallError, match="outside of its"):
+            run(f, x, last)
+    assert run(lambda n: topi.sequence_mask(n, size=2), last).all()
+
+
+@pytest.mark.parametrize("k", [2**31 - 1, -2**31, 2**40, -2**40])
+def test_diagonals_far_off(k):
+    x = np.arange(1, 7, dtype="float32").reshape(2, 3)
+    np.testing.assert_array_equal(run(lambda x: topi.tril(x, k=k), x), np.tril(x, k))
+    np.testing.assert_array_equal(run(lambda x: topi.triu(x, k=k), x), np.triu(x, k))
+    np.testing.assert_array_equal(run(lambda x: topi.roll(x, k, axis=1), x), np.roll(x, k, 1))
+
+
+def test_repetitions_end_where_the_size_does():
+    x = floats(1, 2, 3)
+    for times, wanted in (([1, 2**63 - 1, 1], [1, 2, 2, 2]), ([2, -1, 1], [1, 1, 3, 0])):
+        y = run(lambda x, n: topi.repeat_interleave(x, n, size=4), x, np.array(times))
+        assert y.tolist() == wanted
+
+
+# pooling, images
+
+
+@pytest.mark.parametrize("n, size", [(160000, 16000), (160001, 16000)])
+def test_adaptive_windows_whose_places_times_sizes_leave_32_bits(n, size):
+    x = np.random.default_rng(0).random((1, 1, n), "float32")
+    starts, ends = np.arange(size) * n // size, -(-np.arange(1, size + 1) * n // size)
+    sums = np.concatenate([[0], np.cumsum(x.ravel(), dtype="float64")])
+    means = (sums[ends] - sums[starts]) / (ends - starts)
+    close(run(lambda x: topi.adaptive_avg_pool(x, size), x).ravel(), means, 1e-5)
+    y, places = run(lambda x: topi.adaptive_max_pool(x, size, return_indices=True), x)
+    wanted = [s + int(np.argmax(x[0, 0, s:e])) for s, e in zip(starts, ends)]
+    np.testing.assert_array_equal(places.ravel(), wanted)
+    np.testing.assert_array_equal(y.ravel(), x.ravel()[wanted])
+
+
+def test_places_in_images_of_more_than_2_to_31_pixels():
+    x = te.compute((1, 1, 70000, 70000), lambda b, c, i, j: i.astype("float32"), name="x")
+    y, places = topi.max_pool(x, 1, stride=60000, return_indices=True)
+    found, where = np.zeros((1, 1, 2, 2), "float32"), np.zeros((1, 1, 2, 2), "int64")
+    tw.compile(te.create_prim_func([y, places]))(found, where)
+    assert where.ravel().tolist() == [0, 60000, 60000 * 70000, 60000 * 70000 + 60000]
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "nearest"])
+def test_places_that_are_no_numbers(mode):
+    """Beyond the image at the border; NaN is at the first pixel. As torch has them."""
+    x = np.arange(1, 10, dtype="float32").reshape(1, 1, 3, 3)
+    grid = floats([np.inf, 0], [0, -np.inf], [np.nan, 0], [0, np.nan]).reshape(1, 1, 4, 2)
+    y = run(lambda *a: topi.grid_sample(*a, mode=mode, padding_mode="border"), x, grid)
+    assert y.ravel().tolist() == [6, 2, 4, 2]
+
+
+def test_places_of_deformed_windows_are_not_rounded_to_bfloat16():
+    kind = dt.numpy_dtype("bfloat16")
+    x = (np.arange(600) % 2).reshape(1, 1, 1, 600).astype(kind)
+    y = run(topi.deform_conv2d, x, np.zeros((1, 2, 1, 600), kind), np.ones((1, 1, 1, 1), kind))
+    np.testing.assert_array_equal(y.astype("float32"), x.astype("float32"))
+
+
+# products
+
+
+def test_products_of_several_are_rounded_once():
+    a, b = np.full((8, 8), 100, "float16"), np.full((8, 8), 1e-3, "float16")
+    y = (a.astype("float64") @ a @ b).astype("float16")
+    close(run(lambda *m: topi.einsum("ij,jk,kl->il", *m), a, a, b), y, 2e-3)
+    close(run(lambda a, b: topi.bilinear(b, a, topi.reshape(a, (1, 8, 8))), a, b), 640, 2e-3)
+
+
+def test_what_a_factor_of_0_leaves_out_counts_for_nothing():
+    c, a = np.full((2, 2), np.nan, "float32"), np.eye(2, dtype="float32")
+    np.testing.assert_array_equal(run(lambda *m: topi.addmm(*m, beta=0.0), c, a, a), a)
+
+
+def test_no_groups_and_no_features():
+    y = run(topi.grouped_matmul, np.ones((3, 2), "float32"), np.ones((0, 2, 4), "float32"), np.zeros(0, "int32"))
+    np.testing.assert_array_equal(y, np.zeros((3, 4)))
+    shapes = ((1, 2, 0), (1, 3, 0), (1, 3, 2))
+    y = run(topi.scaled_dot_product_attention, *(np.ones(s, "float32") for s in shapes))
+    np.testing.assert_array_equal(y, np.ones((1, 2, 2)))
+
+
+def test_the_sign_of_a_determinant_of_nan():
+    sign, size = run(topi.slogdet, floats([np.nan, 0], [0, 1]))
+    assert np.isnan(sign) and np.isnan(size)
+
+
+def test_results_are_tensors_of_their_own():
+    x = np.eye(2, dtype="float32")
+    np.testing.assert_array_equal(run(topi.multi_dot, x), x)
+    np.testing.assert_array_equal(run(lambda x: topi.matrix_power(x, exponent=1), x), x)

@@ -195,7 +195,62 @@ REFUSED = {
         15, 5), activations=None),
     "clip is -1, below 0": lambda: topi.rnn(tensor(2, 3, 4), tensor(5, 4), tensor(5, 5), clip=-1),
     "the last extent of scores is 4, not 3": lambda: topi.non_max_suppression(tensor(1, 3, 4), tensor(1, 2, 4)),
+    "alpha is inf, and the product int32": lambda: topi.addmm(*[tensor(2, 2, dtype="int32")] * 3, alpha=math.inf),
+    "c is float32, and the product int32": lambda: topi.addmm(tensor(2, 2), *[tensor(2, 2, dtype="int32")] * 2),
+    "bias is float32, and the product int32": lambda: topi.linear(*[tensor(2, 2, dtype="int32")] * 2, tensor(2)),
+    "axes is True": lambda: topi.tensordot(tensor(3), tensor(3), axes=True),
+    "vecdot: a has the shape": lambda: topi.vecdot(tensor(), tensor()),
+    r"mask has the shape \(5, 3\), which does not broadcast": lambda: topi.scaled_dot_product_attention(
+        tensor(1, 1, 4), tensor(1, 3, 4), tensor(1, 3, 4), tensor(5, 3)),
+    "softcap is inf": lambda: topi.scaled_dot_product_attention(*[tensor(1, 3, 4)] * 3, softcap=math.inf),
+    "the extent of in_bias is 4, not 12": lambda: topi.multi_head_attention(
+        *[tensor(1, 3, 4)] * 3, tensor(12, 4), tensor(4), tensor(4, 4), None, heads=2),
+    "extent 1 of in_weight is 2, not 4": lambda: topi.multi_head_attention(
+        *[tensor(1, 3, 4)] * 3, tensor(12, 2), None, tensor(4, 4), None, heads=2),
+    "scales is inf, 1 positive number": lambda: topi.resize(tensor(4), scales=math.inf),
+    r"regions is \[\(0.0,\)\], 1 pair": lambda: topi.resize(tensor(4), 3, regions=[(0.0,)],
+                                                          coordinates="tf_crop_and_resize"),
+    "regions is 'a', a number is needed": lambda: topi.resize(tensor(4), 3, regions=[("a", 1.0)],
+                                                              coordinates="tf_crop_and_resize"),
+    "x_zero is 0.5, not an integer": lambda: topi.conv_integer(*[tensor(1, 1, 4, dtype="int8")] * 2, 0.5),
+    r"x_zero is array\(\[0., 0.\]\), a number": lambda: topi.conv_integer(*[tensor(1, 1, 4, dtype="int8")] * 2,
+                                                                       np.zeros(2)),
+    "a_zero is float32, integers or bools": lambda: topi.matmul_integer(*[tensor(2, 2, dtype="int8")] * 2, tensor()),
+    "y_scale is 0, not a positive number": lambda: topi.quantized_matmul(
+        tensor(2, 2, dtype="int8"), 1.0, 0, tensor(2, 2, dtype="int8"), 1.0, 0, 0, 0),
+    "the extents are True, a bool": lambda: topi.topk(tensor(4), k=True),
+    "sections is True": lambda: topi.split(tensor(4), True),
+    "begin is 0.5, no integer": lambda: topi.strided_slice(tensor(4), begin=0.5, end=3),
+    "the step True is no integer": lambda: topi.strided_slice(tensor(4), begin=0, end=3, strides=True),
+    "shift is 0.5, not made of integers": lambda: topi.roll(tensor(4), 0.5, axis=0),
+    "axis1 is 5": lambda: topi.swapaxes(tensor(4), axis1=5, axis2=0),
+    "start is 7, and there are 1": lambda: topi.flatten(tensor(), start=7),
+    "low is -inf, high is 1": lambda: topi.histogram(tensor(4), bins=3, low=-math.inf, high=1),
+    "conv: the kernel has no element": lambda: topi.conv(tensor(1, 2, 4), tensor(3, 2, 0)),
+    "conv_transpose: the kernel has no element": lambda: topi.conv_transpose(tensor(1, 2, 4), tensor(2, 3, 0)),
+    "extent 0 of offset is 5, not 2": lambda: topi.deform_conv2d(tensor(2, 2, 4, 4), tensor(5, 8, 3, 3), tensor(
+        3, 2, 2, 2)),
+    "extent 1 of mask is 9, not 4": lambda: topi.deform_conv2d(tensor(1, 2, 4, 4), tensor(1, 8, 3, 3), tensor(
+        3, 2, 2, 2), None, tensor(1, 9, 3, 3)),
+    "offset is int32, floats are needed": lambda: topi.deform_conv2d(tensor(1, 2, 4, 4), tensor(
+        1, 8, 3, 3, dtype="int32"), tensor(3, 2, 2, 2)),
+    "size is 0, numbers of at least 1": lambda: topi.adaptive_max_pool(tensor(1, 2, 4), 0),
+    r"x has the shape \(1, 2, 0\), without a pixel": lambda: topi.adaptive_avg_pool(tensor(1, 2, 0), 2),
+    "adaptive_max_pool: x is bool": lambda: topi.adaptive_max_pool(tensor(1, 2, 4, dtype="bool"), 2),
+    "lp_pool: p is inf": lambda: topi.lp_pool(tensor(1, 2, 4), 2, p=math.inf),
+    "divisor is 0": lambda: topi.avg_pool(tensor(1, 2, 4), 2, divisor=0),
+    "crop is 5, more than the extents": lambda: topi.batch_to_space(tensor(4, 2, 4), block=2, crop=5),
 }
+
+
+def test_more_updates_than_rows_are_an_error_of_the_call():
+    n, m = te.var("n"), te.var("m")
+    x, i, updates = tensor(n, 3), te.placeholder((m, 2), "int64", name="i"), te.placeholder((m, 2), name="updates")
+    f = tw.compile(te.create_prim_func([x, i, updates, topi.scatter(x, i, updates, axis=1)]))
+    whole = np.zeros((8, 3), "float32")
+    with pytest.raises(CallError, match="out of bounds"):
+        f(np.zeros((2, 3), "float32"), np.zeros((8, 2), "int64"), np.ones((8, 2), "float32"), whole[:2])
+    assert not whole.any()
 
 
 @pytest.mark.parametrize("message", REFUSED)

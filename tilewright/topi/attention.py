@@ -26,6 +26,7 @@ from tilewright.topi.shapes import (
     element,
     number,
     quotient,
+    same_shape,
 )
 from tilewright.topi.types import FLOAT, accumulator, check_kind, common_type, rounded
 
@@ -47,6 +48,7 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, mask
         check_rank(op, name, t, query.ndim)
     dtype = common_type(op, query, key, value)
     check_kind(op, "an operand", dtype, FLOAT)
+    check(0 <= softcap < math.inf, op, f"softcap is {softcap}", "a number above 0, or 0 for none")
     wide, heads = accumulator(dtype), query.ndim == 4
     groups = key.shape[1] if heads else None
     per = quotient(op, "the number of query heads", query.shape[1], groups) if heads else None
@@ -91,14 +93,14 @@ def _scores(op: str, query: Tensor, key: Tensor, mask: Tensor | None, lead: tupl
     products = contraction("attention_scores", (*lead, query.shape[-2], key.shape[-2]), lambda *i: (
         query(*head(i), i[-2], k), key(*i[:2 if heads else 1], i[-1], k)), [k], wide)
     size = constant(d)
-    factor = const(scale, wide) if scale is not None else const(1.0 / math.sqrt(size), wide) if size else \
-        const(1.0, wide) / number(d, wide).astype(wide) ** 0.5
+    if scale is None and size is not None:
+        scale = 1.0 / math.sqrt(max(size, 1))
+    factor = const(scale, wide) if scale is not None else const(1.0, wide) / number(d, wide) ** 0.5
     if mask is not None:
         check_tensors(op, mask=mask)
         full = (*query.shape[:-1], key.shape[-2])
-        shape = broadcast_shapes(op, mask.shape, full)
-        check(len(shape) == len(full), op, f"mask has the shape {shape_text(mask.shape)}, more dimensions than "
-              f"{shape_text(full)}")
+        check(same_shape(broadcast_shapes(op, mask.shape, full), full), op, f"mask has the shape "
+              f"{shape_text(mask.shape)}, which does not broadcast to {shape_text(full)}")
     out = const(-float("inf"), wide)
 
     def masked(*i: Any) -> Expr:
@@ -145,7 +147,11 @@ def multi_head_attention(query: Tensor, key: Tensor, value: Tensor, in_weight: T
     check_rank(op, "in_weight", in_weight, 2)
     n = query.shape[-1]
     check_extent(op, "extent 0 of in_weight", in_weight.shape[0], simplified(n * 3))
-    check(isinstance(heads, int) and heads >= 1, op, f"heads is {heads}")
+    check_extent(op, "extent 1 of in_weight", in_weight.shape[1], n)
+    if in_bias is not None:
+        check_rank(op, "in_bias", in_bias, 1)
+        check_extent(op, "the extent of in_bias", in_bias.shape[0], simplified(n * 3))
+    check(heads >= 1, op, f"heads is {heads}, a number of at least 1 is needed")
     per = quotient(op, "the last extent of query", n, heads)
 
     def projected(x: Tensor, part: int) -> Tensor:

@@ -11,14 +11,14 @@ from tilewright.te.definition import compute
 from tilewright.te.extents import simplified
 from tilewright.te.tensor import Tensor, shape_text
 from tilewright.tir.arithmetic import all_of, binary, if_then_else
-from tilewright.tir.conversion import const, convert
+from tilewright.tir.conversion import cast, const, convert
 from tilewright.tir.expr import Expr
 from tilewright.tir.iter_var import IterVar
 from tilewright.topi.contraction import contraction, reduction_axis
 from tilewright.topi.products import with_bias
 from tilewright.topi.sampling import interpolated
-from tilewright.topi.shapes import check, check_extent, check_rank, check_tensors, constant, per_axis, quotient
-from tilewright.topi.types import NUMBER, check_kind, common_type, dtype_name
+from tilewright.topi.shapes import check, check_extent, check_rank, check_tensors, constant, pairs, per_axis, quotient
+from tilewright.topi.types import FLOAT, NUMBER, accumulator, check_kind, common_type, dtype_name
 from tilewright.topi.windows import SPATIAL, Windows, of_rank, padded, paddings, spatial_rank, windows
 
 
@@ -29,8 +29,8 @@ def _dtype(op: str, out_dtype: Any, x: Tensor, weight: Tensor) -> str:
 
 
 def _groups(op: str, groups: Any) -> int:
-    check(isinstance(groups, int) and groups >= 1, op, f"groups is {groups}, an integer of at least 1 is needed")
-    return int(groups)
+    several, = per_axis(op, "groups", groups, 1, 1)
+    return several
 
 
 def _kernel_axes(kernel: Sequence[Any]) -> list[IterVar]:
@@ -149,6 +149,7 @@ def conv_transpose(x: Tensor, weight: Tensor, bias: Tensor | None = None, *, str
     extra = per_axis(op, "output_padding", output_padding, count)
     pairs = paddings(op, padding, weight.shape[2:], (2,) * count, dilation)
     pads = [before for before, _ in pairs]
+    check(all(constant(k) != 0 for k in weight.shape[2:]), op, "the kernel has no element")
     spread = tuple(simplified((k - 1) * d + 1) for k, d in zip(weight.shape[2:], dilation))
     out = tuple(simplified((n - 1) * s - (before + after) + e + k)
                 for n, s, (before, after), k, e in zip(x.shape[2:], stride, pairs, spread, extra))
@@ -257,8 +258,9 @@ def deform_conv2d(x: Tensor, offset: Tensor, weight: Tensor, bias: Tensor | None
     """
     op = "deform_conv2d"
     check_tensors(op, x=x, offset=offset, weight=weight)
-    for name, t in (("x", x), ("offset", offset), ("weight", weight)):
+    for name, t in pairs(("x", "offset", "weight", "mask"), (x, offset, weight, mask)):
         check_rank(op, name, t, 4)
+        check_kind(op, name, t.dtype, FLOAT)
     filters, depth, *kernel = weight.shape
     sizes = [constant(e) for e in (x.shape[1], depth, offset.shape[1], *kernel)]
     check(None not in sizes, op, "channels, kernel and offsets have symbolic extents")
@@ -268,9 +270,9 @@ def deform_conv2d(x: Tensor, offset: Tensor, weight: Tensor, bias: Tensor | None
           f"x has {channels} channels, weight {own} and offset {moves}, of a kernel of {kh} by {kw}",
           "offset has 2 * kh * kw channels for each part of the channels of x")
     w = windows(op, x.shape[2:], kernel, stride=stride, padding=padding, dilation=dilation)
-    for name, moved in (("offset", offset), ("mask", offset if mask is None else mask)):
-        for n, e in zip((2, 3), w.out):
-            check_extent(op, f"extent {n} of {name}", moved.shape[n], e)
+    for name, t in pairs(("offset", "mask"), (offset, mask)):
+        for n, e in enumerate((x.shape[0], moves if t is offset else moves // 2, *w.out)):
+            check_extent(op, f"extent {n} of {name}", t.shape[n], e)
     sampled = _moved(x, offset, mask, w, kh * kw, channels // parts)
     per = quotient(op, "the number of filters", filters, groups)
     point = Windows((kh, kw), (1, 1), ((0, 0),) * 2, (1, 1), w.out, False)
@@ -282,15 +284,16 @@ def deform_conv2d(x: Tensor, offset: Tensor, weight: Tensor, bias: Tensor | None
 
 
 def _moved(x: Tensor, offset: Tensor, mask: Tensor | None, w: Windows, taps: int, per: int) -> Tensor:
-    """s[b, c, kh, kw, oh, ow]: x at the moved place of each element of each window."""
-    from_, (kh, kw) = offset.dtype, w.kernel
+    """s[b, c, kh, kw, oh, ow]: x at the moved place of each element of each window, not rounded to its type."""
+    wide, (kh, kw) = accumulator(common_type("deform_conv2d", x, offset)), w.kernel
 
     def element(b: Any, c: Any, i: Any, j: Any, oy: Any, ox: Any) -> Expr:
         tap = binary("add", binary("mul", binary("floordiv", c, per), taps), binary("add", binary("mul", i, kw), j))
-        places = [binary("sub", s, p).astype(from_) + offset(b, binary("add", binary("mul", tap, 2), n), oy, ox)
-                  for n, (s, (p, _)) in enumerate(zip(w.source((oy, ox), (i, j)), w.pads))]
-        value = interpolated(lambda *at: x(b, c, *at), places, x.shape[2:], x.dtype)
-        return value if mask is None else value * mask(b, tap, oy, ox)
+        moves = [offset(b, binary("add", binary("mul", tap, 2), n), oy, ox) for n in range(2)]
+        places = [cast(wide, binary("sub", s, p)) + cast(wide, m)
+                  for s, (p, _), m in zip(w.source((oy, ox), (i, j)), w.pads, moves)]
+        value = interpolated(lambda *at: cast(wide, x(b, c, *at)), places, x.shape[2:], wide)
+        return value if mask is None else value * cast(wide, mask(b, tap, oy, ox))
     return compute((*x.shape[:2], kh, kw, *w.out), element, name="moved")
 
 

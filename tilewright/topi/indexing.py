@@ -14,7 +14,7 @@ from tilewright.te.tensor import Tensor, shape_text
 from tilewright.tir import dtype as dt
 from tilewright.tir.arithmetic import binary, if_then_else, maximum, minimum, select
 from tilewright.tir.conversion import cast, const
-from tilewright.tir.expr import Expr
+from tilewright.tir.expr import Expr, Var
 from tilewright.tir.ir_builder import BufferVar, IRBuilder
 from tilewright.topi.sampling import clamped
 from tilewright.topi.shapes import (
@@ -36,7 +36,9 @@ MODES = ("raise", "wrap", "clip", "exact")
 
 
 def signed(e: Expr) -> Expr:
-    """An index as int32 or int64."""
+    """An index as int32 or int64; what uint64 holds beyond int64 becomes its largest number."""
+    if e.dtype == "uint64":
+        e = minimum(e, const((1 << 63) - 1, "uint64"))
     return e if e.dtype in ("int32", "int64") else cast("int32" if dt.bits_of(e.dtype) < 32 else "int64", e)
 
 
@@ -50,7 +52,8 @@ def _placed(index: Expr, extent: Any, mode: str) -> Expr:
     if mode == "exact":
         return signed(index)
     if mode == "wrap":
-        return binary("floormod", signed(index), extent)
+        own = index if index.dtype == "uint64" else signed(index)
+        return signed(binary("floormod", own, cast(own.dtype, extent)))
     return clamped(signed(index), extent) if mode == "clip" else from_end(index, extent)
 
 
@@ -174,7 +177,7 @@ def scattered(op: str, x: Tensor, indices: Tensor, updates: Tensor, reduction: s
         with each(ib, x.shape) as i:
             y[i] = cast(wide, old[i])
         with each(ib, updates.shape, "j") as j:
-            at = tuple(ib.let("at", e) for e in place(where, j))
+            at = tuple(e if isinstance(e, Var) else ib.let("at", e) for e in place(where, j))
             y[at] = _COMBINE[reduction](y[at], cast(wide, new[j]))
     y, = written(op, [(x.shape, wide)], [x, indices, updates], write)
     return rounded(y, x.dtype, f"{op}_rounded")

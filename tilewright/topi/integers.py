@@ -1,6 +1,7 @@
 """Products of quantized tensors: of integers of 8 bits, added up in int32, and by weights of 4 bits."""
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -18,7 +19,17 @@ from tilewright.tir.low_bit import unpack_int4 as unpacked
 from tilewright.topi.contraction import contraction, reduction_axis
 from tilewright.topi.convolution import conv
 from tilewright.topi.products import linear, matmul, with_bias
-from tilewright.topi.shapes import as_shape, check, check_extent, check_rank, check_tensors, constant, number
+from tilewright.topi.shapes import (
+    as_shape,
+    batched,
+    check,
+    check_extent,
+    check_numbers,
+    check_rank,
+    check_tensors,
+    constant,
+    number,
+)
 from tilewright.topi.types import FLOAT, INTEGER, accumulator, check_kind, dtype_name, rounded
 
 SUM = "int32"
@@ -26,10 +37,14 @@ Parameter = Callable[[Any], Expr]
 
 
 def _parameter(op: str, name: str, value: Any, extent: Any, dtype: str) -> Parameter:
-    """A number, a scalar tensor, or a vector of the extent, as a function of its index."""
+    """A number, a scalar tensor, or a vector of the extent, as a function of its index: of a scale, or of integers."""
+    is_scale = name.endswith("scale")
     if not isinstance(value, Tensor):
-        check(isinstance(value, (int, float)), op, f"{name} is {described(value)}, no tensor and no number")
+        check_numbers(op, **{name: value})
+        check(0 < value < math.inf if is_scale else float(value).is_integer(), op, f"{name} is {value}, not "
+              f"{'a positive number' if is_scale else 'an integer'}")
         return lambda _: const(value, dtype)
+    check_kind(op, name, value.dtype, FLOAT if is_scale else INTEGER)
     if value.ndim == 0:
         return lambda _: cast(dtype, value())
     check(extent is not None, op, f"{name} has the shape {shape_text(value.shape)}, a scalar is needed")
@@ -39,7 +54,7 @@ def _parameter(op: str, name: str, value: Any, extent: Any, dtype: str) -> Param
 
 
 def _none(value: Any) -> bool:
-    return not isinstance(value, Tensor) and value == 0
+    return isinstance(value, (int, float)) and value == 0
 
 
 def _check_bytes(op: str, **tensors: Any) -> None:
@@ -73,18 +88,12 @@ def matmul_integer(a: Tensor, b: Tensor, a_zero: Any = 0, b_zero: Any = 0) -> Te
         (r, c), lead = i[-2:], i[:-2]
         e: Expr = y(*i)
         if of_columns is not None:
-            e = e - left(r) * _last(of_columns, lead, c)
+            e = e - left(r) * batched(of_columns, lead, (c,))
         if of_rows is not None:
-            e = e - right(c) * _last(of_rows, lead, r)
+            e = e - right(c) * batched(of_rows, lead, (r,))
         both = of_columns is not None and of_rows is not None
         return e + left(r) * right(c) * number(inner, SUM) if both else e
     return compute(y.shape, at, name=op)
-
-
-def _last(x: Tensor, lead: tuple[Any, ...], own: Any) -> Expr:
-    """x at the last of the batch's indices that it has; extents of 1 repeat."""
-    given = lead[len(lead) - (x.ndim - 1):]
-    return x(*(0 if constant(n) == 1 else v for v, n in zip(given, x.shape)), own)
 
 
 def _requantized(op: str, y: Tensor, axis: int, scales: tuple[Parameter, Parameter, Parameter], rows: int | None,

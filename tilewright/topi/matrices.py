@@ -19,7 +19,7 @@ from tilewright.tir.expr import Expr
 from tilewright.tir.ir_builder import BufferVar, IRBuilder
 from tilewright.topi.creation import eye
 from tilewright.topi.products import matmul
-from tilewright.topi.shapes import broadcast_shapes, check, check_extent, check_rank, check_tensors
+from tilewright.topi.shapes import broadcast_shapes, check_extent, check_rank, check_tensors
 from tilewright.topi.shaping import broadcast_to
 from tilewright.topi.statements import each, variable, written
 from tilewright.topi.types import FLOAT, INDEX, accumulator, check_kind, common_type, rounded
@@ -94,7 +94,8 @@ def slogdet(x: Tensor) -> tuple[Tensor, Tensor]:
     zero, one = const(0.0, lu.dtype), const(1.0, lu.dtype)
 
     def side(e: Expr) -> Expr:
-        return select(binary("gt", e, zero), one, select(binary("lt", e, zero), negate(one), zero))
+        """1, -1, or e itself, which is 0 or NaN."""
+        return select(binary("gt", e, zero), one, select(binary("lt", e, zero), negate(one), e))
     k, m = (reduce_axis((0, x.shape[-1]), name="k") for _ in range(2))
     sides = compute(x.shape[:-2], lambda *b: te_prod(side(lu(*b, k, k)), axis=k), name=f"{op}_sides")
     size = compute(x.shape[:-2], lambda *b: te_sum(log(absolute(lu(*b, m, m))), axis=m), name=f"{op}_size")
@@ -214,17 +215,17 @@ def matrix_power(x: Tensor, *, exponent: int) -> Tensor:
     """
     op = "matrix_power"
     _square(op, x)
-    check(isinstance(exponent, int) and not isinstance(exponent, bool), op, f"exponent is {exponent}, not an integer")
     if exponent == 0:
         return broadcast_to(eye(x.shape[-1], dtype=x.dtype), x.shape)
-    base, left, out = x if exponent > 0 else inverse(x), abs(exponent), None
-    while True:
-        if left % 2:
-            out = base if out is None else matmul(out, base)
-        left //= 2
-        if not left:
-            return out if out is not None else base
-        base = matmul(base, base)
+    if exponent == 1:
+        return compute(x.shape, lambda *i: x(*i), name=op)
+    base = x if exponent > 0 else inverse(x)
+    out = base
+    for bit in f"{abs(exponent):b}"[1:]:                 # behind the highest
+        out = matmul(out, out)
+        if bit == "1":
+            out = matmul(out, base)
+    return out
 
 
 __all__ = ["cholesky", "det", "inverse", "matrix_power", "slogdet", "solve", "triangular_solve"]

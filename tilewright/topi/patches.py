@@ -21,6 +21,7 @@ from tilewright.topi.shapes import (
     check_extent,
     check_rank,
     check_tensors,
+    constant,
     per_axis,
     product,
     quotient,
@@ -29,7 +30,7 @@ from tilewright.topi.shapes import (
 )
 from tilewright.topi.shaping import reshape
 from tilewright.topi.types import NUMBER, accumulator, check_kind
-from tilewright.topi.windows import SPATIAL, padded, spatial_rank, windows
+from tilewright.topi.windows import SPATIAL, padded, paddings, spatial_rank, windows
 
 
 def unfold(x: Tensor, kernel: Any, *, stride: Any = 1, padding: Any = 0, dilation: Any = 1) -> Tensor:
@@ -133,7 +134,7 @@ def space_to_batch(x: Tensor, *, block: Any, padding: Any = 0) -> Tensor:
     check_tensors(op, x=x)
     count = spatial_rank(op, x)
     blocks = _block(op, block, count)
-    pads = windows(op, x.shape[2:], blocks, stride=blocks, padding=padding).pads
+    pads = paddings(op, padding, blocks, blocks, (1,) * count)
     data = padded(x, [(0, 0), (0, 0), *pads], const(0, x.dtype))
     out = [quotient(op, f"the padded extent {n}", data.shape[2 + n], k) for n, k in enumerate(blocks)]
     batch = x.shape[0]
@@ -156,8 +157,10 @@ def batch_to_space(x: Tensor, *, block: Any, crop: Any = 0) -> Tensor:
     blocks = _block(op, block, count)
     batch = quotient(op, "the batch of x", x.shape[0], simplified(product(blocks)))
     whole = [simplified(n * k) for n, k in zip(x.shape[2:], blocks)]
-    cuts = windows(op, whole, (1,) * count, stride=1, padding=crop).pads
+    cuts = paddings(op, crop, (1,) * count, (1,) * count, (1,) * count)
     out = [simplified(n - (a + b)) for n, (a, b) in zip(whole, cuts)]
+    check(all((constant(n) or 0) >= 0 for n in out), op, f"crop is {described(crop)}, more than the extents "
+          f"{shape_text(tuple(whole))}")
 
     def at(b: Expr, c: Expr, *i: Expr) -> Expr:
         places = [binary("add", v, a) for v, (a, _) in zip(i, cuts)]

@@ -4,6 +4,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
+from tilewright.support.errors import described
 from tilewright.te.definition import compute
 from tilewright.te.reduction import sum as te_sum
 from tilewright.te.tensor import Tensor, shape_text
@@ -15,6 +18,7 @@ from tilewright.topi.contraction import contraction, reduction_axis
 from tilewright.topi.indexing import from_end
 from tilewright.topi.shapes import (
     axis_indices,
+    batched,
     broadcast_shapes,
     check,
     check_extent,
@@ -62,16 +66,9 @@ def matmul(a: Tensor, b: Tensor, *, transpose_a: bool = False, transpose_b: bool
         lead, i = i[:len(batch)], i[len(batch):]
         left = (k, i[0]) if transpose_a else (i[0], k) if rows else (k,)
         right = (i[-1], k) if transpose_b else (k, i[-1]) if columns else (k,)
-        return _batched(a, lead, left), _batched(b, lead, right)
+        return batched(a, lead, left), batched(b, lead, right)
 
     return contraction(op, (*batch, *own), factors, [k], dtype)
-
-
-def _batched(x: Tensor, lead: Sequence[Any], own: Sequence[Any]) -> Expr:
-    """x at the last of the batch's indices that it has, and at its own."""
-    free = x.ndim - len(own)
-    batch = lead[len(lead) - free:]
-    return x(*(0 if is_one(n) else i for i, n in zip(batch, x.shape)), *own)
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, *, out_dtype: Any = None) -> Tensor:
@@ -99,7 +96,14 @@ def with_bias(op: str, y: Tensor, bias: Tensor | None, axis: int) -> Tensor:
     check(bias.ndim == 1, op, f"bias has the shape {shape_text(bias.shape)}, one dimension is needed")
     check_extent(op, "the extent of bias", bias.shape[0], y.shape[axis], f"the result has the shape "
                  f"{shape_text(y.shape)}")
+    _check_added(op, "bias", bias, y)
     return compute(y.shape, lambda *i: binary("add", y(*i), cast(y.dtype, bias(i[axis]))), name=f"{op}_bias")
+
+
+def _check_added(op: str, name: str, x: Tensor, y: Tensor) -> None:
+    """x, which is added to y in the type of y, has no fractions where y has none."""
+    check(dt.is_float(y.dtype) or not dt.is_float(x.dtype), op, f"{name} is {x.dtype}, and the product {y.dtype}",
+          f'pass an out_dtype, or convert it: {name}.astype("{y.dtype}")')
 
 
 def indexed_matmul(x: Tensor, weight: Tensor, indices: Tensor, *, out_dtype: Any = None) -> Tensor:
@@ -140,6 +144,9 @@ def grouped_matmul(x: Tensor, weight: Tensor, ends: Tensor, *, out_dtype: Any = 
     check(dt.is_integer(ends.dtype), op, f"ends are {ends.dtype}, integers are needed")
     groups = weight.shape[0]
     check_extent(op, "the extent of ends", ends.shape[0], groups, f"weight has the shape {shape_text(weight.shape)}")
+    if constant(groups) == 0:
+        kind = _result_type(op, out_dtype, x, weight)
+        return compute((x.shape[0], weight.shape[2]), lambda i, o: const(0, kind), name=op)
     g = reduction_axis(groups, "g")
     group = compute((x.shape[0],), lambda i: te_sum(cast("int64", binary("le", cast("int64", ends(g)), cast(
         "int64", i))), axis=g), name=f"{op}_group")
@@ -168,7 +175,7 @@ def bilinear(a: Tensor, b: Tensor, weight: Tensor, bias: Tensor | None = None) -
     dtype = _result_type(op, None, a, b, weight)
     j, k = reduction_axis(weight.shape[2], "j"), reduction_axis(weight.shape[1], "k")
     half = contraction("bilinear_half", (*a.shape[:-1], *weight.shape[:2]),
-                       lambda *i: (weight(i[-2], i[-1], j), b(*i[:-2], j)), [j], dtype)
+                       lambda *i: (weight(i[-2], i[-1], j), b(*i[:-2], j)), [j], accumulator(dtype))
     y = contraction(op, (*a.shape[:-1], weight.shape[0]), lambda *i: (half(*i, k), a(*i[:-1], k)), [k], dtype)
     return with_bias(op, y, bias, -1)
 
@@ -204,9 +211,10 @@ def vecdot(a: Tensor, b: Tensor, *, axis: int = -1) -> Tensor:
     """
     op = "vecdot"
     check_tensors(op, a=a, b=b)
+    for name, x in (("a", a), ("b", b)):
+        check_rank(op, name, x, 1, 100)
     rank = min(a.ndim, b.ndim)
-    check(isinstance(axis, int) and -rank <= axis < 0, op, f"axis is {axis}",
-          f"the axis counts from the end, from {-rank} to -1")
+    check(-rank <= axis < 0, op, f"axis is {axis}", f"the axis counts from the end, from {-rank} to -1")
     check_extent(op, f"extent {axis} of b", b.shape[axis], a.shape[axis])
     dtype = _result_type(op, None, a, b)
     full = broadcast_shapes(op, a.shape, b.shape)
@@ -227,12 +235,13 @@ def tensordot(a: Tensor, b: Tensor, *, axes: Any = 2) -> Tensor:
     """
     op = "tensordot"
     check_tensors(op, a=a, b=b)
-    if isinstance(axes, int):
-        check(0 <= axes <= min(a.ndim, b.ndim), op, f"axes is {axes}, and the shapes are {shape_text(a.shape)} and "
+    if isinstance(axes, (int, np.integer)) and not isinstance(axes, bool):
+        several = int(axes)
+        check(0 <= several <= min(a.ndim, b.ndim), op, f"axes is {axes}, and the shapes are {shape_text(a.shape)} and "
               f"{shape_text(b.shape)}")
-        axes = tuple(range(a.ndim - axes, a.ndim)), tuple(range(axes))
-    check(isinstance(axes, (tuple, list)) and len(axes) == 2, op, f"axes is {axes!r}, a number or two sequences are "
-          "needed")
+        axes = tuple(range(a.ndim - several, a.ndim)), tuple(range(several))
+    check(isinstance(axes, (tuple, list)) and len(axes) == 2 and None not in axes, op, f"axes is {described(axes)}, a "
+          "number or two sequences are needed")
     left, right = (axis_indices(op, one, x.ndim, "axes") for one, x in zip(axes, (a, b)))
     check(len(left) == len(right), op, f"axes names {len(left)} axes of a and {len(right)} of b")
     for m, n in zip(left, right):
@@ -253,8 +262,8 @@ def tensordot(a: Tensor, b: Tensor, *, axes: Any = 2) -> Tensor:
 def einsum(equation: str, *operands: Tensor, out_dtype: Any = None) -> Tensor:
     """The sum of products that the equation says: "bik,bkj->bij"; as in NumPy, with "..." and without "->" too.
 
-    The operands are multiplied from left to right, two at a time; a letter is summed as soon as no later operand and
-    not the result has it. A letter that an operand has twice is its diagonal. Extents of 1 repeat.
+    The operands are multiplied from left to right, two at a time, and rounded at the end; a letter is summed as soon as
+    no later operand and not the result has it. A letter that an operand has twice is its diagonal. Extents of 1 repeat.
     Raises TensorExpressionError for an equation that does not fit the operands.
     """
     op = "einsum"
@@ -274,9 +283,11 @@ def einsum(equation: str, *operands: Tensor, out_dtype: Any = None) -> Tensor:
         later = {c for term in terms[n + 1:] for c in term} | set(result)
         given = [(y, have)] + ([(operands[n], terms[n])] if n < len(operands) else [])
         there = dict.fromkeys(c for _, term in given for c in term)
-        kept = [c for c in there if c in later] if n + 1 < len(operands) else list(result)
-        y, have = _contracted(given, kept, [c for c in there if c not in kept], extents, dtype), kept
-    return rounded(y, dtype)
+        last = n + 1 >= len(operands)
+        kept = list(result) if last else [c for c in there if c in later]
+        y, have = _contracted(given, kept, [c for c in there if c not in kept], extents,
+                              dtype if last else accumulator(dtype)), kept
+    return y
 
 
 def _contracted(given: Sequence[tuple[Tensor, Sequence[str]]], kept: Sequence[str], gone: Sequence[str],
@@ -322,7 +333,8 @@ def _term(op: str, text: str, more: int) -> list[str]:
 def multi_dot(*matrices: Tensor) -> Tensor:
     """The product of several matrices, in the order that needs the fewest multiplications for constant extents.
 
-    Symbolic extents count as 1000. Algorithm: the matrix-chain order of Cormen, Leiserson, Rivest and Stein.
+    Symbolic extents count as 1000. What lies between is not rounded to the type of the result.
+    Algorithm: the matrix-chain order of Cormen, Leiserson, Rivest and Stein.
     Raises TensorExpressionError unless they are matrices whose extents fit.
     """
     op = "multi_dot"
@@ -330,7 +342,11 @@ def multi_dot(*matrices: Tensor) -> Tensor:
     check(bool(matrices), op, "there is no matrix")
     for n, x in enumerate(matrices):
         check_rank(op, f"matrix {n}", x, 2)
-    sizes = [getattr(x.shape[0], "value", 1000) for x in matrices] + [getattr(matrices[-1].shape[1], "value", 1000)]
+    dtype = _result_type(op, None, *matrices)
+    if len(matrices) == 1:
+        return compute(matrices[0].shape, lambda i, j: matrices[0](i, j), name=op)
+    extents = [constant(n) for n in (*(x.shape[0] for x in matrices), matrices[-1].shape[1])]
+    sizes = [1000 if n is None else n for n in extents]
     best: dict[tuple[int, int], tuple[int, int]] = {(i, i + 1): (0, i) for i in range(len(matrices))}
     for length in range(2, len(matrices) + 1):
         for i in range(len(matrices) - length + 1):
@@ -339,8 +355,9 @@ def multi_dot(*matrices: Tensor) -> Tensor:
                              for m in range(i + 1, j))
 
     def chain(i: int, j: int) -> Tensor:
-        return matrices[i] if j == i + 1 else matmul(chain(i, best[i, j][1]), chain(best[i, j][1], j))
-    return chain(0, len(matrices))
+        return matrices[i] if j == i + 1 else matmul(chain(i, best[i, j][1]), chain(best[i, j][1], j),
+                                                     out_dtype=accumulator(dtype))
+    return rounded(chain(0, len(matrices)), dtype, f"{op}_rounded")
 
 
 def trace(x: Tensor) -> Tensor:
@@ -356,20 +373,26 @@ def addmm(c: Tensor, a: Tensor, b: Tensor, *, alpha: float = 1.0, beta: float = 
           transpose_b: bool = False) -> Tensor:
     """y[i, j] = beta * c[i, j] + alpha * sum over k of a[i, k] * b[k, j]; c broadcasts (ONNX's Gemm).
 
-    Raises TensorExpressionError where extents differ or c does not fit the product, and for factors with a fraction of
-    products of integers.
+    With a beta of 0 c counts for nothing, not even where it is NaN.
+    Raises TensorExpressionError where extents differ or c does not fit the product, and for a c of floats or factors
+    with a fraction beside products of integers.
     """
-    check_tensors("addmm", c=c)
+    check_tensors("addmm", c=c, a=a, b=b)
     dtype = _result_type("addmm", None, a, b)
     y = matmul(a, b, transpose_a=transpose_a, transpose_b=transpose_b, out_dtype=accumulator(dtype))
     for name, factor in (("alpha", alpha), ("beta", beta)):
-        check(dt.is_float(y.dtype) or factor == int(factor), "addmm", f"{name} is {factor}, and the product {y.dtype}")
+        check(dt.is_float(y.dtype) or float(factor).is_integer(), "addmm", f"{name} is {factor}, and the product "
+              f"{y.dtype}")
+    _check_added("addmm", "c", c, y)
     check(len(broadcast_shapes("addmm", c.shape, y.shape)) == y.ndim, "addmm", "c has more dimensions than the product")
 
     def scaled(factor: float, e: Expr) -> Expr:
         return e if factor == 1 else binary("mul", e, factor if dt.is_float(e.dtype) else int(factor))
-    return compute(y.shape, lambda *i: cast(dtype, binary("add", scaled(beta, cast(y.dtype, element(c, i))),
-                                                          scaled(alpha, y(*i)))), name="addmm")
+
+    def at(*i: Any) -> Expr:
+        own = scaled(alpha, y(*i))
+        return cast(dtype, own if beta == 0 else binary("add", scaled(beta, cast(y.dtype, element(c, i))), own))
+    return compute(y.shape, at, name="addmm")
 
 
 __all__ = ["addmm", "bilinear", "einsum", "grouped_matmul", "indexed_matmul", "kron", "linear", "matmul", "multi_dot",

@@ -29,6 +29,7 @@ from tilewright.topi.shapes import (
     constant,
     count,
     element,
+    index_type,
     number,
     product,
     row_major,
@@ -115,11 +116,11 @@ def _place(op: str, x: Tensor, axis: Any, keepdims: bool, dtype: Any, last: bool
     for e in (e for e in extents if isinstance(e, Expr)):
         state(binary("gt", e, 0), f"{op}: there is no element along an axis, of the extent {e}")
     end = cast(index, simplified(product(extents))) - 1
-    near = len(axes) < 2 or 0 <= (count(extents) or 0) - 1 < 2 ** 31      # places fit the type of the indices
+    wide = index_type(*extents)
 
     def pair(*i: Any) -> tuple[Expr, Expr]:
         value = cast("uint8", x(*i)) if dt.is_bool(x.dtype) else x(*i)
-        place = cast(index, row_major([i[a] if near else cast("int64", i[a]) for a in axes], extents))
+        place = cast(index, row_major([i[a] if len(axes) < 2 else cast(wide, i[a]) for a in axes], extents))
         return end - place if last else place, value
     y = reduced(op, x, axis, keepdims, arg_reducer(op == "argmax"), pair)[0]
     return compute(y.shape, lambda *i: end - y(*i), name=f"{op}_last") if last else y

@@ -35,9 +35,11 @@ from tilewright.topi.shapes import (
     check,
     check_choice,
     check_extent,
+    check_numbers,
     check_rank,
     check_tensors,
     constant,
+    index_type,
     number,
     replaced,
     same_extent,
@@ -95,15 +97,14 @@ class Real:
 
 
 def _place(i: Any, n: Expr, m: Expr, scale: float | None, coordinates: str,
-           region: tuple[float, float] | None) -> Ratio | Real:
+           region: tuple[float, float]) -> Ratio | Real:
     """Where element i of m lies among n elements."""
     if coordinates == "tf_crop_and_resize":
-        start, end = region or (0.0, 1.0)
+        start, end = region
         last, parts = number(n - 1, "float64"), number(maximum(m - 1, 1), "float64")
         across = cast("float64", i) * ((end - start) * last / parts) + start * last
         return Real(select(binary("gt", m, 1), across, 0.5 * (start + end) * last))
-    known = constant(n), constant(m)
-    kind = "int32" if None not in known and 4 * (known[0] or 0) * (known[1] or 0) < 1 << 31 else "int64"
+    kind = index_type(8, n, m)
     i, n, m = (cast(kind, convert(v)) for v in (i, n, m))
     if coordinates == "align_corners":
         return Ratio(i * (n - 1), maximum(m - 1, 1))
@@ -160,13 +161,27 @@ def _taps(place: Ratio | Real, extent: Expr, mode: str, wide: str, rounding: str
     return [(clamped(k, extent), w) for k, w in zip(at, weights)]
 
 
+def _regions(op: str, given: Any, count: int, crop: bool) -> list[tuple[float, float]]:
+    """The part [start, end] of each axis that "tf_crop_and_resize" reads."""
+    if given is None:
+        return [(0.0, 1.0)] * count
+    check(crop and isinstance(given, (tuple, list)) and len(given) == count and all(
+        isinstance(p, (tuple, list)) and len(p) == 2 for p in given), op, f"regions is {described(given)}, {count} "
+          "pair(s) for the coordinates tf_crop_and_resize are needed")
+    for end in (v for p in given for v in p):
+        check_numbers(op, regions=end)
+        check(math.isfinite(end), op, f"regions is {described(given)}, which is not finite")
+    return [(float(start), float(end)) for start, end in given]
+
+
 def _sizes(op: str, x: Tensor, axes: Sequence[int], size: Any, scales: Any) -> tuple[list[Expr], list[float | None]]:
     """(the new extents, the scales that are given) of axes."""
     check(size is not None or scales is not None, op, "size, scales or both are needed, none of them is given")
     factors = list(scales) if isinstance(scales, (tuple, list)) else [scales] * len(axes)
     if scales is not None:
-        check(len(factors) == len(axes) and all(isinstance(f, (int, float)) and f > 0 for f in factors), op,
-              f"scales is {described(scales)}, {len(axes)} positive number(s) are needed")
+        check_numbers(op, **{f"scales[{n}]": f for n, f in enumerate(factors)})
+        check(len(factors) == len(axes) and all(0 < f < math.inf for f in factors), op, f"scales is "
+              f"{described(scales)}, {len(axes)} positive number(s) are needed")
     if size is not None:
         out = as_shape(op, size)
         check(len(out) == len(axes), op, f"size is {described(size)}, {len(axes)} number(s) are needed")
@@ -211,9 +226,7 @@ def resize(x: Tensor, size: Any = None, *, scales: Any = None, axes: Any = None,
     chosen = tuple(range(x.ndim - count, x.ndim)) if axes is None else axis_indices(op, axes, x.ndim, "axes")
     extents, factors = _sizes(op, x, chosen, size, scales)
     crop = coordinates == "tf_crop_and_resize"
-    parts = list(regions) if regions is not None else [None] * len(chosen)
-    check(len(parts) == len(chosen) and (crop or regions is None), op, f"regions is {described(regions)}, "
-          f"{len(chosen)} pair(s) for the coordinates tf_crop_and_resize are needed")
+    parts = _regions(op, regions, len(chosen), crop)
     check(not antialias or mode != "nearest" and not crop, op, "antialias is for the modes linear and cubic, and not "
           "for the coordinates tf_crop_and_resize")
     wide = x.dtype if mode == "nearest" else accumulator(x.dtype)
@@ -313,7 +326,7 @@ def _inward(x: Expr, extent: Expr, padding: str, align_corners: bool) -> Expr:
             x = select(binary("gt", n, const(1.0, x.dtype)), mirrored, zero)
         else:
             x = _reflected(x, const(-0.5, x.dtype), n)
-    return maximum(minimum(x, n - 1.0), zero)
+    return select(binary("gt", x, zero), minimum(x, n - 1.0), zero)          # of what is no number the first one
 
 
 def affine_grid(theta: Tensor, size: Any, *, align_corners: bool = False) -> Tensor:
@@ -393,9 +406,9 @@ def grid_sample(x: Tensor, grid: Tensor, *, mode: str = "bilinear", padding_mode
         places = [_inward(p, n, padding_mode, align_corners) for p, n in zip(places, spatial)]
         if mode == "bilinear":
             return cast(x.dtype, interpolated(read, places, spatial, wide))
-        index = [cast("int32", FUNCTIONS["nearbyint"](p)) for p in places]
-        return cast(x.dtype, if_then_else(all_of(*(inside(k, n) for k, n in zip(index, spatial))), read(*index),
-                                          const(0.0, wide)))
+        nearest = [FUNCTIONS["nearbyint"](p) for p in places]
+        there = (inside(p, number(n, wide)) for p, n in zip(nearest, spatial))   # NaN is nowhere
+        return cast(x.dtype, if_then_else(all_of(*there), read(*(cast("int32", p) for p in nearest)), const(0.0, wide)))
     if any(constant(n) == 0 for n in spatial):
         check(False, op, f"x has the shape {shape_text(x.shape)}, without a pixel")
     return compute((*x.shape[:2], *grid.shape[1:-1]), at, name=op)

@@ -5,6 +5,7 @@ it is 0.
 """
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -180,7 +181,7 @@ def _places(op: str, x: Tensor, indices: Any) -> tuple[Shape, Tensor]:
     lead = broadcast_shapes(op, *(index.shape for index in given))
 
     def part(*i: Any) -> Expr:
-        values = [cast(INDEX, element(index, i[:-1])) for index in given]
+        values = [cast(INDEX, signed(element(index, i[:-1]))) for index in given]
         out = values[-1]
         for n in range(len(values) - 2, -1, -1):
             out = select(binary("eq", i[-1], n), values[n], out)
@@ -251,7 +252,7 @@ def scatter_reduce(x: Tensor, indices: Tensor, updates: Tensor, *, axis: int = 0
 def repeat_interleave(x: Tensor, repeats: Tensor, *, size: Any, axis: int = 0) -> Tensor:
     """Element k of x along an axis repeats[k] times in a row, up to `size` elements; 0 behind the last one.
 
-    repeats: integers [n], not negative. Raises TensorExpressionError where the extents differ.
+    repeats: integers [n]; numbers below 0 count as 0. Raises TensorExpressionError where the extents differ.
     """
     op = "repeat_interleave"
     check_tensors(op, x=x)
@@ -266,8 +267,8 @@ def repeat_interleave(x: Tensor, repeats: Tensor, *, size: Any, axis: int = 0) -
             places[k] = const(-1, INDEX)
         end = variable(ib, 0, INDEX, "end")
         with ib.for_range(0, n, name="k") as k:
-            until = minimum(end[0] + cast(INDEX, times[k]), cast(INDEX, extent))
-            stop = ib.let("stop", until)
+            room = cast(INDEX, extent) - end[0]
+            stop = ib.let("stop", end[0] + maximum(minimum(cast(INDEX, signed(times[k])), room), 0))
             with ib.for_range(end[0], stop, name="at") as where:
                 places[where] = cast(INDEX, k)
             end[0] = stop
@@ -405,13 +406,13 @@ def histogram(x: Tensor, *, bins: Any, low: float, high: float) -> Tensor:
     """y[k] = how many elements of x lie in bin k of `bins` equal ones from low to high, which the last one includes.
 
     x: floats; the bin is floor((x - low) * bins / (high - low)) in their type; y: int64[bins]. Elements outside, and
-    NaN, are left out. Raises TensorExpressionError unless low < high.
+    NaN, are left out. Raises TensorExpressionError unless low < high, both finite.
     """
     op = "histogram"
     check_tensors(op, x=x)
     check_kind(op, "x", x.dtype, FLOAT)
     check_numbers(op, low=low, high=high)
-    check(low < high, op, f"low is {low}, high is {high}")
+    check(low < high and math.isfinite(high - low), op, f"low is {low}, high is {high}", "finite numbers, low < high")
     several, = as_shape(op, bins, 1)
     wide = accumulator(x.dtype)
 
@@ -432,8 +433,8 @@ def sequence_mask(lengths: Tensor, *, size: Any) -> Tensor:
     op = "sequence_mask"
     _check_whole(op, "lengths", lengths)
     extent, = as_shape(op, size, 1)
-    return compute((*lengths.shape, extent), lambda *i: binary("lt", cast(INDEX, i[-1]), cast(INDEX, lengths(*i[:-1]))),
-                   name=op)
+    return compute((*lengths.shape, extent), lambda *i: binary("lt", cast(INDEX, i[-1]), cast(INDEX, signed(lengths(
+        *i[:-1])))), name=op)
 
 
 def reverse_sequence(x: Tensor, lengths: Tensor, *, axis: int = 0, batch_axis: int = 1) -> Tensor:

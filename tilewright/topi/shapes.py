@@ -116,6 +116,8 @@ def as_shape(op: str, shape: Any, count: int | None = None) -> Shape:
     """A shape that the caller gives: a number, or several numbers and variables; of so many extents."""
     given = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
     check(count is None or len(given) == count, op, f"{described(shape)} is given, {count} extent(s) are needed")
+    check(not any(isinstance(d, (bool, np.bool_)) for d in given), op, f"the extents are {described(shape)}, a bool is "
+          "no extent")
     return to_shape(given, op)
 
 
@@ -191,8 +193,14 @@ def broadcast_shapes(op: str, *shapes: Shape) -> Shape:
 
 def element(x: Tensor, indices: Sequence[Any]) -> Expr:
     """The element of x at the last of `indices`; dimensions of extent 1 repeat."""
-    own = indices[len(indices) - x.ndim:]
-    return x(*(0 if is_one(extent) else i for i, extent in zip(own, x.shape)))
+    return batched(x, indices, ())
+
+
+def batched(x: Tensor, batch: Sequence[Any], own: Sequence[Any]) -> Expr:
+    """The element of x at the last of a batch's indices, where extents of 1 repeat, and at its own."""
+    free = x.ndim - len(own)
+    lead = batch[len(batch) - free:]
+    return x(*(0 if is_one(extent) else i for i, extent in zip(lead, x.shape)), *own)
 
 
 def row_major(indices: Sequence[Any], shape: Sequence[Any]) -> Expr:
@@ -211,6 +219,12 @@ def count(shape: Sequence[Any]) -> int | None:
     """The number of elements of a shape of constants."""
     sizes = [constant(d) for d in shape]
     return None if None in sizes else math.prod(s for s in sizes if s is not None)
+
+
+def index_type(*factors: Any) -> str:
+    """int32 where the product of factors is known to fit, else int64."""
+    known = count(factors)
+    return "int32" if known is not None and known < 1 << 31 else "int64"
 
 
 def replaced(values: Sequence[Any], position: int, value: Any) -> tuple[Any, ...]:

@@ -4,8 +4,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from tilewright.support.errors import described
 from tilewright.te.conditions import state
 from tilewright.te.definition import compute
@@ -42,7 +40,7 @@ def reshape(x: Tensor, shape: Any) -> Tensor:
     """The elements of x, row by row, in another shape; an extent of -1 follows from the others.
 
     Dimensions are regrouped where their products agree, so that splitting one and keeping one is affine.
-    Raises TensorExpressionError where the numbers of elements are known to differ.
+    States of sizes that the numbers of elements are equal; raises TensorExpressionError where they are known to differ.
     """
     op = "reshape"
     check_tensors(op, x=x)
@@ -55,9 +53,10 @@ def reshape(x: Tensor, shape: Any) -> Tensor:
         given[free[0]] = simplified(binary("floordiv", product(x.shape), rest))
     out = as_shape(op, given)
     before, after = simplified(product(x.shape)), simplified(product(out))
-    known = constant(before) is not None and constant(after) is not None
-    check(not known or same_extent(before, after), op, f"the shape {shape_text(x.shape)} has {before} elements, "
-          f"{shape_text(out)} has {after}")
+    if not same_extent(before, after):
+        problem = f"the shape {shape_text(x.shape)} has {before} elements, {shape_text(out)} has {after}"
+        check(constant(before) is None or constant(after) is None, op, problem)
+        state(binary("eq", before, after), f"{op}: {problem}")
     return reshaped(x, out)
 
 
@@ -106,9 +105,8 @@ def _groups(old: Sequence[Any], new: Sequence[Any]) -> list[tuple[range, range]]
 def flatten(x: Tensor, *, start: int = 0, end: int = -1) -> Tensor:
     """x with its dimensions start to end as one."""
     check_tensors("flatten", x=x)
-    if x.ndim == 0:
-        return reshape(x, (1,))
-    low, high = axis_index("flatten", start, x.ndim, "start"), axis_index("flatten", end, x.ndim, "end")
+    rank = max(x.ndim, 1)                                # without dimensions it is one of extent 1
+    low, high = axis_index("flatten", start, rank, "start"), axis_index("flatten", end, rank, "end")
     check(low <= high, "flatten", f"start is {start}, behind end {end}")
     return reshaped(x, (*x.shape[:low], simplified(product(x.shape[low:high + 1])), *x.shape[high + 1:]), "flatten")
 
@@ -159,7 +157,7 @@ def transpose(x: Tensor, axes: Any = None) -> Tensor:
 def swapaxes(x: Tensor, *, axis1: int, axis2: int) -> Tensor:
     """x with two dimensions in each other's place."""
     check_tensors("swapaxes", x=x)
-    a, b = (axis_index("swapaxes", v, x.ndim) for v in (axis1, axis2))
+    a, b = axis_index("swapaxes", axis1, x.ndim, "axis1"), axis_index("swapaxes", axis2, x.ndim, "axis2")
     order = list(range(x.ndim))
     order[a], order[b] = b, a
     return transpose(x, order)
@@ -248,8 +246,8 @@ def split(x: Tensor, sections: Any, *, axis: int = 0) -> tuple[Tensor, ...]:
         total = simplified(sum(sizes, convert(0)))
         check_extent(op, "the sum of the sizes", total, extent, f"x has the shape {shape_text(x.shape)}")
     else:
-        check(isinstance(sections, (int, np.integer)) and int(sections) >= 1, op, f"sections is {described(sections)}")
-        sizes = [quotient(op, f"extent {at} of the shape {shape_text(x.shape)}", extent, int(sections))] * int(sections)
+        several, = per_axis(op, "sections", sections, 1, 1)
+        sizes = [quotient(op, f"extent {at} of the shape {shape_text(x.shape)}", extent, several)] * several
     out, start = [], convert(0)
     for size in sizes:
         def part(*i: Any, start: Expr = start) -> Expr:
@@ -346,8 +344,8 @@ def channel_shuffle(x: Tensor, *, groups: int, axis: int = 1) -> Tensor:
 def _triangle(op: str, x: Tensor, k: int, lower: bool) -> Tensor:
     check_tensors(op, x=x)
     check_rank(op, "x", x, 2, 100)
-    zero = const(0, x.dtype)
-    return compute(x.shape, lambda *i: if_then_else(binary("le" if lower else "ge", i[-1], binary("add", i[-2], k)),
+    zero, most = const(0, x.dtype), convert(k)
+    return compute(x.shape, lambda *i: if_then_else(binary("le" if lower else "ge", binary("sub", i[-1], i[-2]), most),
                                                     x(*i), zero), name=op)
 
 

@@ -10,9 +10,10 @@ from tilewright.te.conditions import state
 from tilewright.te.definition import compute
 from tilewright.te.extents import simplified
 from tilewright.te.tensor import Tensor, shape_text
+from tilewright.tir import dtype as dt
 from tilewright.tir.arithmetic import absolute, all_of, binary, ceildiv, if_then_else, maximum, minimum
 from tilewright.tir.conversion import cast, const, convert
-from tilewright.tir.expr import Expr
+from tilewright.tir.expr import Expr, ExprOps
 from tilewright.topi.sampling import clamped
 from tilewright.topi.shapes import (
     as_shape,
@@ -66,6 +67,13 @@ def strided_slice(x: Tensor, *, begin: Any, end: Any, strides: Any = None, axes:
                                          for v, b, s in zip(i, starts, steps))), name=op)
 
 
+def _is_whole(v: Any) -> bool:
+    """An integer or an expression of one."""
+    if isinstance(v, ExprOps):
+        return dt.is_integer(convert(v).dtype)
+    return isinstance(v, (int, np.integer)) and not isinstance(v, bool)
+
+
 def _bounds(op: str, x: Tensor, begin: Any, end: Any, strides: Any,
             axes: Any) -> tuple[list[Any], list[Any], list[int]]:
     """(extents, first elements, steps) of a slice, for each dimension of x."""
@@ -76,7 +84,10 @@ def _bounds(op: str, x: Tensor, begin: Any, end: Any, strides: Any,
           f"{len(begins)}, {len(stops)}, {len(steps)} and {len(chosen)} elements; x has {x.ndim} dimension(s)")
     shape, starts, moves = list(x.shape), [convert(0)] * x.ndim, [1] * x.ndim
     for a, b, e, s in zip(chosen, begins, stops, steps):
-        check(isinstance(s, (int, np.integer)) and s != 0, op, f"the step {described(s)} is no integer or 0")
+        for name, v in (("begin", b), ("end", e)):
+            check(v is None or _is_whole(v), op, f"{name} is {described(v)}, no integer and no size")
+        check(isinstance(s, (int, np.integer)) and _is_whole(s) and s != 0, op, f"the step {described(s)} is no "
+              "integer or 0")
         starts[a], shape[a] = _slice(x.shape[a], b, e, int(s))
         moves[a] = int(s)
     return shape, starts, moves
@@ -184,7 +195,10 @@ def flip(x: Tensor, *, axis: Any = None) -> Tensor:
 
 
 def roll(x: Tensor, shift: Any, *, axis: Any = None) -> Tensor:
-    """x moved along axes by shift; what leaves at one end comes back at the other. Without axes as if flat."""
+    """x moved along axes by shift; what leaves at one end comes back at the other. Without axes as if flat.
+
+    shift: integers or expressions of them, one for each axis or one for all.
+    """
     op = "roll"
     check_tensors(op, x=x)
     if axis is None:
@@ -194,9 +208,11 @@ def roll(x: Tensor, shift: Any, *, axis: Any = None) -> Tensor:
     axes = axis_indices(op, axis, x.ndim)
     shifts = list(shift) if isinstance(shift, (tuple, list)) else [shift] * len(axes)
     check(len(shifts) == len(axes), op, f"shift has {len(shifts)} element(s), axis {len(axes)}")
+    check(all(map(_is_whole, shifts)), op, f"shift is {described(shift)}, not made of integers")
     if count(x.shape) == 0:
         return compute(x.shape, lambda *i: const(0, x.dtype), name=op)
-    by = dict(zip(axes, shifts))
+    sizes = [constant(x.shape[a]) for a in axes]
+    by = {a: s if isinstance(s, ExprOps) or n is None else int(s) % n for a, s, n in zip(axes, shifts, sizes)}
     return compute(x.shape, lambda *i: x(*(binary("floormod", binary("sub", v, by[a]), n) if a in by else v
                                            for a, (v, n) in enumerate(zip(i, x.shape)))), name=op)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from tilewright.te.conditions import state
 from tilewright.te.definition import compute
 from tilewright.te.math import bitwise_not, isnan, reinterpret
 from tilewright.te.tensor import Tensor, shape_text
@@ -214,7 +215,8 @@ def argsort(x: Tensor, *, axis: int = -1, descending: bool = False, dtype: Any =
 def topk(x: Tensor, *, k: Any, axis: int = -1, largest: bool = True, dtype: Any = INDEX) -> tuple[Tensor, Tensor]:
     """(values, places) of the k largest (or smallest) elements along an axis, the largest (smallest) first.
 
-    NaN counts as the largest; of equals the first comes first. Raises TensorExpressionError for a k above the extent.
+    NaN counts as the largest; of equals the first comes first. States of sizes that k is not above the extent; raises
+    TensorExpressionError where it is known to be.
     """
     op = "topk"
     at, kind = _axis(op, x, axis), dtype_name(dtype)
@@ -222,6 +224,9 @@ def topk(x: Tensor, *, k: Any, axis: int = -1, largest: bool = True, dtype: Any 
     have, wanted = constant(x.shape[at]), constant(count)
     check(have is None or wanted is None or wanted <= have, op, f"k is {count}, there are {have} elements along axis "
           f"{at} of the shape {shape_text(x.shape)}")
+    if have is None or wanted is None:
+        state(binary("le", count, x.shape[at]), f"{op}: k is {count}, there are only {x.shape[at]} elements along axis "
+              f"{at}")
     few = wanted is not None and 0 < wanted <= FEW
     order = _first(op, x, at, wanted, largest) if wanted is not None and few else ordered(op, x, at, largest)
     shape = replaced(x.shape, at, count)

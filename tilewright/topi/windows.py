@@ -93,11 +93,12 @@ def windows(op: str, extents: Sequence[Expr], kernel: Sequence[Any], *, stride: 
     stride, dilation = per_axis(op, "stride", stride, count, 1), per_axis(op, "dilation", dilation, count, 1)
     if isinstance(padding, str) and padding in ("same_upper", "same_lower"):
         padding = _same(op, extents, kernel, stride, dilation, padding == "same_upper")
-    pads = paddings(op, padding, kernel, stride, dilation)
+    pads = paddings(op, padding, kernel, stride, dilation, ', "same_upper", "same_lower"')
     out = []
     for n, k, s, d, (b, a) in zip(extents, kernel, stride, dilation, pads):
         room = simplified(n + (b + a) - (convert(k) - 1) * d - 1)
         fits = constant(room)
+        check(constant(k) != 0, op, "the kernel has no element")
         check(fits is None or fits >= 0, op, f"a window of {k} elements with dilation {d} does not fit the extent {n} "
               f"with padding {b} and {a}")
         whole = (ceildiv(room, s) if ceil_mode else binary("floordiv", room, s)) + 1
@@ -120,12 +121,12 @@ def _same(op: str, extents: Sequence[Any], kernel: Sequence[Any], stride: Sequen
     return tuple(out)
 
 
-def paddings(op: str, padding: Any, kernel: Sequence[Any], stride: Sequence[int], dilation: Sequence[int]) -> Pads:
-    """The padding as pairs (before, after), one for each spatial axis."""
+def paddings(op: str, padding: Any, kernel: Sequence[Any], stride: Sequence[int], dilation: Sequence[int],
+             more: str = "") -> Pads:
+    """The padding as pairs (before, after), one for each spatial axis. more: names that the caller knows beside."""
     count = len(kernel)
     if isinstance(padding, str):
-        check(padding in ("valid", "same"), op, f"padding is {padding!r}",
-              '"valid", "same", "same_upper", "same_lower" or numbers')
+        check(padding in ("valid", "same"), op, f"padding is {padding!r}", f'"valid", "same"{more} or numbers')
         if padding == "valid":
             return ((0, 0),) * count
         check(all(s == 1 for s in stride), op, f'padding "same" with stride {tuple(stride)}', "pass the amounts")
