@@ -184,6 +184,13 @@ def test_diagonals_far_off(k):
     np.testing.assert_array_equal(run(lambda x: topi.roll(x, k, axis=1), x), np.roll(x, k, 1))
 
 
+@pytest.mark.parametrize("begin, end, step", [(-2**62, 2**63 - 1, 2**40), (2**40, -2**40, -2**62), (1, 4, 2**31)])
+def test_slices_far_beyond_the_ends(begin, end, step):
+    x = np.arange(5, dtype="float32")
+    y = run(lambda x: topi.strided_slice(x, begin=begin, end=end, strides=step), x)
+    np.testing.assert_array_equal(y, x[begin:end:step])
+
+
 def test_repetitions_end_where_the_size_does():
     x = floats(1, 2, 3)
     for times, wanted in (([1, 2**63 - 1, 1], [1, 2, 2, 2]), ([2, -1, 1], [1, 1, 3, 0])):

@@ -197,6 +197,8 @@ REFUSED = {
     "the last extent of scores is 4, not 3": lambda: topi.non_max_suppression(tensor(1, 3, 4), tensor(1, 2, 4)),
     "alpha is inf, and the product int32": lambda: topi.addmm(*[tensor(2, 2, dtype="int32")] * 3, alpha=math.inf),
     "c is float32, and the product int32": lambda: topi.addmm(tensor(2, 2), *[tensor(2, 2, dtype="int32")] * 2),
+    "bias is int64, and the product int32": lambda: topi.linear(*[tensor(2, 2, dtype="int32")] * 2, tensor(
+        2, dtype="int64")),
     "bias is float32, and the product int32": lambda: topi.linear(*[tensor(2, 2, dtype="int32")] * 2, tensor(2)),
     "axes is True": lambda: topi.tensordot(tensor(3), tensor(3), axes=True),
     "vecdot: a has the shape": lambda: topi.vecdot(tensor(), tensor()),
@@ -239,6 +241,11 @@ REFUSED = {
     "adaptive_max_pool: x is bool": lambda: topi.adaptive_max_pool(tensor(1, 2, 4, dtype="bool"), 2),
     "lp_pool: p is inf": lambda: topi.lp_pool(tensor(1, 2, 4), 2, p=math.inf),
     "divisor is 0": lambda: topi.avg_pool(tensor(1, 2, 4), 2, divisor=0),
+    "padding is 'same', not made of integers": lambda: topi.conv_transpose(tensor(1, 2, 4), tensor(2, 3, 1),
+                                                                           padding="same"),
+    "crop is 'same', not made of integers": lambda: topi.batch_to_space(tensor(4, 2, 4), block=2, crop="same"),
+    "dtype is int8, which does not hold the place 299": lambda: topi.argsort(tensor(300), dtype="int8"),
+    "dtype is bool, integers or floats": lambda: topi.argmax(tensor(3), dtype="bool"),
     "crop is 5, more than the extents": lambda: topi.batch_to_space(tensor(4, 2, 4), block=2, crop=5),
 }
 

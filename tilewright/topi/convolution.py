@@ -19,7 +19,7 @@ from tilewright.topi.products import with_bias
 from tilewright.topi.sampling import interpolated
 from tilewright.topi.shapes import check, check_extent, check_rank, check_tensors, constant, pairs, per_axis, quotient
 from tilewright.topi.types import FLOAT, NUMBER, accumulator, check_kind, common_type, dtype_name
-from tilewright.topi.windows import SPATIAL, Windows, of_rank, padded, paddings, spatial_rank, windows
+from tilewright.topi.windows import SPATIAL, Windows, amounts, of_rank, padded, spatial_rank, windows
 
 
 def _dtype(op: str, out_dtype: Any, x: Tensor, weight: Tensor) -> str:
@@ -147,12 +147,12 @@ def conv_transpose(x: Tensor, weight: Tensor, bias: Tensor | None = None, *, str
     depth = quotient(op, "the number of channels", x.shape[1], groups)
     stride, dilation = per_axis(op, "stride", stride, count, 1), per_axis(op, "dilation", dilation, count, 1)
     extra = per_axis(op, "output_padding", output_padding, count)
-    pairs = paddings(op, padding, weight.shape[2:], (2,) * count, dilation)
-    pads = [before for before, _ in pairs]
+    borders = amounts(op, "padding", 0 if isinstance(padding, str) and padding == "valid" else padding, count)
+    pads = [before for before, _ in borders]
     check(all(constant(k) != 0 for k in weight.shape[2:]), op, "the kernel has no element")
     spread = tuple(simplified((k - 1) * d + 1) for k, d in zip(weight.shape[2:], dilation))
     out = tuple(simplified((n - 1) * s - (before + after) + e + k)
-                for n, s, (before, after), k, e in zip(x.shape[2:], stride, pairs, spread, extra))
+                for n, s, (before, after), k, e in zip(x.shape[2:], stride, borders, spread, extra))
     check(all((constant(o) or 0) >= 0 for o in out), op, f"the result has the spatial extents {shape_text(out)}")
     steps = tuple(simplified((o + (p + s - 1)) // s) for o, p, s in zip(out, pads, stride))
     before = [simplified((k - 1) // s) for k, s in zip(spread, stride)]

@@ -30,7 +30,7 @@ from tilewright.topi.shapes import (
 )
 from tilewright.topi.shaping import reshape
 from tilewright.topi.types import NUMBER, accumulator, check_kind
-from tilewright.topi.windows import SPATIAL, padded, paddings, spatial_rank, windows
+from tilewright.topi.windows import SPATIAL, amounts, padded, spatial_rank, windows
 
 
 def unfold(x: Tensor, kernel: Any, *, stride: Any = 1, padding: Any = 0, dilation: Any = 1) -> Tensor:
@@ -120,10 +120,6 @@ def max_unpool(x: Tensor, indices: Tensor, size: Any) -> Tensor:
     return reshape(y, (*lead, *space))
 
 
-def _block(op: str, block: Any, count: int) -> tuple[int, ...]:
-    return per_axis(op, "block", block, count, 1)
-
-
 def space_to_batch(x: Tensor, *, block: Any, padding: Any = 0) -> Tensor:
     """y[k * b' + b, c, o] = x[b, c, o * block + k - padding]: the k-th pixels of all blocks as an image of their own.
 
@@ -133,8 +129,8 @@ def space_to_batch(x: Tensor, *, block: Any, padding: Any = 0) -> Tensor:
     op = "space_to_batch"
     check_tensors(op, x=x)
     count = spatial_rank(op, x)
-    blocks = _block(op, block, count)
-    pads = paddings(op, padding, blocks, blocks, (1,) * count)
+    blocks = per_axis(op, "block", block, count, 1)
+    pads = amounts(op, "padding", padding, count)
     data = padded(x, [(0, 0), (0, 0), *pads], const(0, x.dtype))
     out = [quotient(op, f"the padded extent {n}", data.shape[2 + n], k) for n, k in enumerate(blocks)]
     batch = x.shape[0]
@@ -154,10 +150,10 @@ def batch_to_space(x: Tensor, *, block: Any, crop: Any = 0) -> Tensor:
     op = "batch_to_space"
     check_tensors(op, x=x)
     count = spatial_rank(op, x)
-    blocks = _block(op, block, count)
+    blocks = per_axis(op, "block", block, count, 1)
     batch = quotient(op, "the batch of x", x.shape[0], simplified(product(blocks)))
     whole = [simplified(n * k) for n, k in zip(x.shape[2:], blocks)]
-    cuts = paddings(op, crop, (1,) * count, (1,) * count, (1,) * count)
+    cuts = amounts(op, "crop", crop, count)
     out = [simplified(n - (a + b)) for n, (a, b) in zip(whole, cuts)]
     check(all((constant(n) or 0) >= 0 for n in out), op, f"crop is {described(crop)}, more than the extents "
           f"{shape_text(tuple(whole))}")

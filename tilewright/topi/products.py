@@ -29,7 +29,7 @@ from tilewright.topi.shapes import (
     is_one,
     product,
 )
-from tilewright.topi.types import NUMBER, accumulator, check_kind, common_type, dtype_name, rounded
+from tilewright.topi.types import NUMBER, accumulator, check_kind, common_type, dtype_name, promoted, rounded
 
 
 def _result_type(op: str, out_dtype: Any, *tensors: Tensor) -> str:
@@ -101,9 +101,9 @@ def with_bias(op: str, y: Tensor, bias: Tensor | None, axis: int) -> Tensor:
 
 
 def _check_added(op: str, name: str, x: Tensor, y: Tensor) -> None:
-    """x, which is added to y in the type of y, has no fractions where y has none."""
-    check(dt.is_float(y.dtype) or not dt.is_float(x.dtype), op, f"{name} is {x.dtype}, and the product {y.dtype}",
-          f'pass an out_dtype, or convert it: {name}.astype("{y.dtype}")')
+    """x, which is added to y in the type of y, is not cut where y is of integers."""
+    check(dt.is_float(y.dtype) or promoted(op, x.dtype, y.dtype) == y.dtype, op,
+          f"{name} is {x.dtype}, and the product {y.dtype}", f'convert it: {name}.astype("{y.dtype}")')
 
 
 def indexed_matmul(x: Tensor, weight: Tensor, indices: Tensor, *, out_dtype: Any = None) -> Tensor:

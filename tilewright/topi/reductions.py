@@ -42,6 +42,7 @@ from tilewright.topi.types import (
     check_kind,
     dtype_name,
     floating,
+    place_type,
     rounded,
     sum_type,
 )
@@ -112,7 +113,8 @@ def _place(op: str, x: Tensor, axis: Any, keepdims: bool, dtype: Any, last: bool
     check(axis is None or len(axes) == 1, op, f"axis is {described(axis)}, one axis or None is needed")
     check(constant(product(x.shape[a] for a in axes)) != 0, op, f"there is no element along axis {axis} of the shape "
           f"{shape_text(x.shape)}")
-    index, extents = dtype_name(dtype), [x.shape[a] for a in axes]
+    extents = [x.shape[a] for a in axes]
+    index = place_type(op, dtype, simplified(product(extents) - 1))
     for e in (e for e in extents if isinstance(e, Expr)):
         state(binary("gt", e, 0), f"{op}: there is no element along an axis, of the extent {e}")
     end = cast(index, simplified(product(extents))) - 1

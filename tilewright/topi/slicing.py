@@ -39,8 +39,11 @@ def _clip(e: Any, low: Any, high: Any) -> Expr:
     return simplified(maximum(minimum(e, high), low))
 
 
-def _slice(extent: Expr, begin: Any, end: Any, step: int) -> tuple[Expr, Expr]:
-    """(start, number of elements) of begin:end:step, as Python counts it."""
+def _slice(extent: Expr, begin: Any, end: Any, step: int) -> tuple[Expr, Expr, int]:
+    """(start, number of elements, step) of begin:end:step, as Python counts it; the step as far as it matters."""
+    known = constant(extent)
+    most = dt.integer_range(extent.dtype)[1] if known is None else known + 1          # which is beyond the end
+    step = max(-most, min(step, most))
     last = extent - 1
     low, high = (convert(0), extent) if step > 0 else (convert(-1), last)
 
@@ -48,10 +51,11 @@ def _slice(extent: Expr, begin: Any, end: Any, step: int) -> tuple[Expr, Expr]:
         if v is None:
             return default
         n = constant(v)
-        return _clip(binary("add", extent, v) if n is not None and n < 0 else convert(v), low, high)
+        near = convert(v) if n is None else convert(max(-most, min(n, most)))
+        return _clip(binary("add", extent, near) if n is not None and n < 0 else near, low, high)
     start, stop = (place(begin, low), place(end, high)) if step > 0 else (place(begin, high), place(end, low))
     span = binary("sub", stop, start) if step > 0 else binary("sub", start, stop)
-    return start, simplified(maximum(ceildiv(span, abs(step)), 0))
+    return start, simplified(maximum(ceildiv(span, abs(step)), 0)), step
 
 
 def strided_slice(x: Tensor, *, begin: Any, end: Any, strides: Any = None, axes: Any = None) -> Tensor:
@@ -88,8 +92,7 @@ def _bounds(op: str, x: Tensor, begin: Any, end: Any, strides: Any,
             check(v is None or _is_whole(v), op, f"{name} is {described(v)}, no integer and no size")
         check(isinstance(s, (int, np.integer)) and _is_whole(s) and s != 0, op, f"the step {described(s)} is no "
               "integer or 0")
-        starts[a], shape[a] = _slice(x.shape[a], b, e, int(s))
-        moves[a] = int(s)
+        starts[a], shape[a], moves[a] = _slice(x.shape[a], b, e, int(s))
     return shape, starts, moves
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from tilewright.te.conditions import state
 from tilewright.te.definition import compute
+from tilewright.te.extents import simplified
 from tilewright.te.math import bitwise_not, isnan, reinterpret
 from tilewright.te.tensor import Tensor, shape_text
 from tilewright.tir import dtype as dt
@@ -30,7 +31,7 @@ from tilewright.topi.shapes import (
 )
 from tilewright.topi.shaping import flatten, reshape
 from tilewright.topi.statements import each, variable, written
-from tilewright.topi.types import INDEX, dtype_name
+from tilewright.topi.types import INDEX, place_type
 
 FEW = 256                      # elements that are kept in order while a row passes by; more of them are sorted
 IN_REGISTERS = 8               # elements for which that is written out
@@ -207,7 +208,8 @@ def sort(x: Tensor, *, axis: int = -1, descending: bool = False) -> Tensor:
 
 def argsort(x: Tensor, *, axis: int = -1, descending: bool = False, dtype: Any = INDEX) -> Tensor:
     """The places of the elements along an axis in the order of `sort`; equal elements keep theirs."""
-    at, kind = _axis("argsort", x, axis), dtype_name(dtype)
+    at = _axis("argsort", x, axis)
+    kind = place_type("argsort", dtype, simplified(x.shape[at] - 1))
     order = ordered("argsort", x, at, descending)
     return compute(x.shape, lambda *i: cast(kind, order(*_moved(i, at))), name="argsort")
 
@@ -219,7 +221,8 @@ def topk(x: Tensor, *, k: Any, axis: int = -1, largest: bool = True, dtype: Any 
     TensorExpressionError where it is known to be.
     """
     op = "topk"
-    at, kind = _axis(op, x, axis), dtype_name(dtype)
+    at = _axis(op, x, axis)
+    kind = place_type(op, dtype, simplified(x.shape[at] - 1))
     count, = as_shape(op, k, 1)
     have, wanted = constant(x.shape[at]), constant(count)
     check(have is None or wanted is None or wanted <= have, op, f"k is {count}, there are {have} elements along axis "
@@ -246,6 +249,7 @@ def searchsorted(x: Tensor, value: Tensor, *, side: str = "left", dtype: Any = I
     check_choice(op, "side", side, ("left", "right"))
     check(x.dtype == value.dtype, op, f"value is {value.dtype}, x is {x.dtype}",
           f'convert it: value.astype("{x.dtype}")')
+    kind = place_type(op, dtype, x.shape[-1])
     if x.ndim > 1:
         check_rank(op, "value", value, x.ndim)
     for n, extent in enumerate(x.shape[:-1]):
@@ -266,7 +270,7 @@ def searchsorted(x: Tensor, value: Tensor, *, side: str = "left", dtype: Any = I
                     high[0] = middle
             found[i] = low[0]
     y, = written(f"{op}_bisection", [(value.shape, INDEX)], [x, value], write)
-    return compute(y.shape, lambda *i: cast(dtype_name(dtype), y(*i)), name=op)
+    return compute(y.shape, lambda *i: cast(kind, y(*i)), name=op)
 
 
 def unique(x: Tensor, *, return_index: bool = False) -> tuple[Tensor, ...]:

@@ -12,6 +12,7 @@ from tilewright.te.tensor import Tensor
 from tilewright.tir import dtype as dt
 from tilewright.tir.conversion import cast
 from tilewright.tir.expr import Expr
+from tilewright.topi.shapes import check, constant
 
 DEFAULT_FLOAT = "float32"                # what functions of floats make of integers
 INDEX = "int64"                          # of positions: argmax, argsort, nonzero, ...
@@ -95,6 +96,15 @@ def check_kind(op: str, name: str, dtype: str, kind: str, hint: str = "") -> Non
     """Raise TensorExpressionError unless dtype is one of a kind."""
     if not is_kind(dtype, kind):
         raise TensorExpressionError(f"{op}: {name} is {dtype}, {_KINDS[kind]} are needed", hint)
+
+
+def place_type(op: str, dtype: Any, most: Any) -> str:
+    """The name of a type of places. Raises TensorExpressionError for bool and for integers that do not hold `most`."""
+    kind, known = dt.canonical(dtype), constant(most)
+    check_kind(op, "dtype", kind, NUMBER)
+    check(known is None or not dt.is_integer(kind) or known <= dt.integer_range(kind)[1], op, f"dtype is {kind}, which "
+          f"does not hold the place {most}")
+    return kind
 
 
 def dtype_name(dtype: Any) -> str:

@@ -93,7 +93,7 @@ def windows(op: str, extents: Sequence[Expr], kernel: Sequence[Any], *, stride: 
     stride, dilation = per_axis(op, "stride", stride, count, 1), per_axis(op, "dilation", dilation, count, 1)
     if isinstance(padding, str) and padding in ("same_upper", "same_lower"):
         padding = _same(op, extents, kernel, stride, dilation, padding == "same_upper")
-    pads = paddings(op, padding, kernel, stride, dilation, ', "same_upper", "same_lower"')
+    pads = _paddings(op, padding, kernel, stride, dilation)
     out = []
     for n, k, s, d, (b, a) in zip(extents, kernel, stride, dilation, pads):
         room = simplified(n + (b + a) - (convert(k) - 1) * d - 1)
@@ -121,23 +121,28 @@ def _same(op: str, extents: Sequence[Any], kernel: Sequence[Any], stride: Sequen
     return tuple(out)
 
 
-def paddings(op: str, padding: Any, kernel: Sequence[Any], stride: Sequence[int], dilation: Sequence[int],
-             more: str = "") -> Pads:
-    """The padding as pairs (before, after), one for each spatial axis. more: names that the caller knows beside."""
+def _paddings(op: str, padding: Any, kernel: Sequence[Any], stride: Sequence[int], dilation: Sequence[int]) -> Pads:
+    """The padding as pairs (before, after), one for each spatial axis."""
     count = len(kernel)
     if isinstance(padding, str):
-        check(padding in ("valid", "same"), op, f"padding is {padding!r}", f'"valid", "same"{more} or numbers')
+        check(padding in ("valid", "same"), op, f"padding is {padding!r}",
+              '"valid", "same", "same_upper", "same_lower" or numbers')
         if padding == "valid":
             return ((0, 0),) * count
         check(all(s == 1 for s in stride), op, f'padding "same" with stride {tuple(stride)}', "pass the amounts")
         spans = [constant((convert(k) - 1) * d) for k, d in zip(kernel, dilation)]
         check(None not in spans, op, 'padding "same" with a symbolic kernel', "pass the amounts")
         return tuple((s // 2, s - s // 2) for s in spans if s is not None)
-    if isinstance(padding, (tuple, list)) and padding and all(isinstance(p, (tuple, list)) for p in padding):
-        check(len(padding) == count, op, f"padding is {described(padding)}, {count} pair(s) are needed")
-        ends = [per_axis(op, "padding", p, 2) for p in padding]
+    return amounts(op, "padding", padding, count)
+
+
+def amounts(op: str, name: str, value: Any, count: int) -> Pads:
+    """Pairs (before, after) of a number, of one for each of `count` axes, or of a pair for each."""
+    if isinstance(value, (tuple, list)) and value and all(isinstance(p, (tuple, list)) for p in value):
+        check(len(value) == count, op, f"{name} is {described(value)}, {count} pair(s) are needed")
+        ends = [per_axis(op, name, p, 2) for p in value]
         return tuple((e[0], e[1]) for e in ends)
-    return tuple((p, p) for p in per_axis(op, "padding", padding, count))
+    return tuple((p, p) for p in per_axis(op, name, value, count))
 
 
 def spatial_rank(op: str, x: Tensor, least: int = 1) -> int:

@@ -52,7 +52,7 @@ def multi_head_attention(draw: Draw) -> Sample:
     wo, bo = draw.array((width, width), dtype), draw.array((width,), dtype)
     parts = [wide(x) @ wide(w)[i * width:(i + 1) * width].T + wide(bias)[i * width:(i + 1) * width]
              for i, x in enumerate((q, k, v))]
-    parts = [p.reshape(b, -1, heads, per).transpose(0, 2, 1, 3) for p in parts]
+    parts = [p.reshape(b, p.shape[1], heads, per).transpose(0, 2, 1, 3) for p in parts]
     y = attention(*parts, causal=causal).transpose(0, 2, 1, 3).reshape(b, n, width) @ wide(wo).T + wide(bo)
     arrays = [q, k, v, w, bias, wo, bo]
     return Sample(lambda *a: topi.multi_head_attention(*a, heads=heads, is_causal=causal), arrays, y, dtype,
