@@ -19,6 +19,24 @@ def test_numbers_of_elements_beyond_32_bits():
     assert 'T.Cast("int64", k0) * T.Cast("int64", n)' in str(topi.argmax(open_).op.body)
 
 
+def test_places_beyond_32_bits():
+    """Of results that are not in memory, read at a few places."""
+    v, rows = te.compute((70000,), lambda i: i.astype("int64"), name="v"), te.compute(
+        (70000, 70000), lambda i, j: i.astype("int64") * 10**6 + j.astype("int64"), name="rows")
+    large = te.compute((2**31 - 1,), lambda i: i.astype("int64"), name="large")
+    last = 70000 * 70000 - 1
+    reads = [(topi.repeat(v, 70000, axis=0)(last), 69999), (topi.tile(v, 70000)(3 * 10**9), 10000),
+             (topi.reshape(rows, (7, 700000000))(4, 200000000), 42857 * 10**6 + 10000),
+             (topi.as_strided(rows, (2,), strides=3 * 10**9)(1), 42857 * 10**6 + 10000),
+             (topi.concatenate([large, large])(2**32 - 3), 2**31 - 2),
+             (topi.pad(v, 2**31 - 10, mode="edge")(2**31), 10)]
+    f = tw.compile(te.create_prim_func([te.compute((1,), lambda _, e=e: e, name="read") for e, _ in reads]))
+    found = [np.zeros(1, "int64") for _ in reads]
+    f(*found)
+    assert [int(y[0]) for y in found] == [wanted for _, wanted in reads]
+    assert [int(n) for n in topi.unpack_int4(te.placeholder((2**31 - 1,), "uint8", name="x")).shape] == [2**32 - 2]
+
+
 def test_orders_and_running_sums_of_any_size():
     n = te.var("n")
     x = te.placeholder((n,), name="x")

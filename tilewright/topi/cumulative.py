@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tilewright.te.definition import compute, placeholder
-from tilewright.te.extents import simplified
 from tilewright.te.math import exp, isinf, isnan, log
 from tilewright.te.scan import scan
 from tilewright.te.tensor import Tensor
@@ -17,7 +16,7 @@ from tilewright.tir.arithmetic import all_of, any_of, binary, if_then_else, logi
 from tilewright.tir.conversion import cast, const, max_value, min_value
 from tilewright.tir.expr import Expr
 from tilewright.topi.sampling import Read
-from tilewright.topi.shapes import axis_index, check_tensors, constant
+from tilewright.topi.shapes import axis_index, check_tensors, constant, summed
 from tilewright.topi.types import FLOAT, INDEX, accumulator, check_kind, dtype_name, sum_type
 
 Step = Callable[[Sequence[Expr], Sequence[Expr]], Sequence[Expr]]
@@ -34,7 +33,7 @@ def running(op: str, x: Tensor, axis: Any, exclusive: bool, reverse: bool, start
     extent, rest = x.shape[at], x.shape[:at] + x.shape[at + 1:]
     if constant(extent) == 0:
         return [lambda *i, s=s: s for s in starts]
-    shape = (simplified(extent + 1), *rest)
+    shape = (summed(extent, 1), *rest)
     states = [placeholder(shape, s.dtype, name=f"{op}_state{n}") for n, s in enumerate(starts)]
 
     def place(t: Any) -> Any:

@@ -26,6 +26,7 @@ from tilewright.topi.shapes import (
     constant,
     element,
     is_one,
+    product,
 )
 from tilewright.topi.shaping import broadcast_to
 from tilewright.topi.statements import variable, written
@@ -128,7 +129,7 @@ def pdist(x: Tensor, *, p: float = 2.0) -> Tensor:
     check_rank(op, "x", x, 2)
     check_kind(op, "x", x.dtype, FLOAT)
     full, n = cdist(x, x, p=p), x.shape[0]
-    count = simplified(maximum(binary("floordiv", binary("mul", n, n - 1), 2), 0))
+    count = simplified(maximum(binary("floordiv", product((n, n - 1)), 2), 0))
 
     def write(ib: IRBuilder, ins: list[BufferVar], outs: list[BufferVar]) -> None:
         (distances,), (y,) = ins, outs

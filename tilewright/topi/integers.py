@@ -29,6 +29,7 @@ from tilewright.topi.shapes import (
     check_tensors,
     constant,
     number,
+    product,
 )
 from tilewright.topi.types import FLOAT, INTEGER, accumulator, check_kind, dtype_name, rounded
 
@@ -202,7 +203,7 @@ def unpack_int4(x: Tensor, *, signed: bool = True, size: Any = None) -> Tensor:
     check_tensors(op, x=x)
     check_rank(op, "x", x, 1, 100)
     check(x.dtype == "uint8", op, f"x is {x.dtype}, uint8 is needed")
-    room = simplified(binary("mul", x.shape[-1], 2))
+    room = simplified(product((x.shape[-1], 2)))
     extent, = (room,) if size is None else as_shape(op, size, 1)
     have, wanted = constant(room), constant(extent)
     check(have is None or wanted is None or wanted <= have, op, f"size is {extent}, x has {room} elements")

@@ -1,6 +1,7 @@
 """Shapes and axes of operators: checks of arguments, extents, NumPy's broadcasting, reads that broadcast."""
 from __future__ import annotations
 
+import functools
 import math
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,7 +17,7 @@ from tilewright.te.extents import simplified
 from tilewright.te.operation import ComputeOp
 from tilewright.te.tensor import Tensor, shape_text
 from tilewright.tir.arithmetic import binary
-from tilewright.tir.conversion import convert
+from tilewright.tir.conversion import cast, convert
 from tilewright.tir.expr import Expr, IntImm
 
 Shape = tuple[Expr, ...]
@@ -99,6 +100,14 @@ def product(extents: Iterable[Any]) -> Expr:
     for e in given:
         out = binary("mul", out, e)
     return out
+
+
+def summed(*amounts: Any) -> Expr:
+    """The sum of extents and amounts in its simplest form; of constants it is one, in 64 bits where it has to be."""
+    known = [constant(a) for a in amounts]
+    if None not in known:
+        return convert(sum(n for n in known if n is not None))
+    return simplified(functools.reduce(lambda a, b: binary("add", a, b), amounts))
 
 
 def quotient(op: str, what: str, extent: Any, divisor: Any) -> Expr:
@@ -204,7 +213,10 @@ def batched(x: Tensor, batch: Sequence[Any], own: Sequence[Any]) -> Expr:
 
 
 def row_major(indices: Sequence[Any], shape: Sequence[Any]) -> Expr:
-    """The number of an element, counted row by row."""
+    """The number of an element, counted row by row; in 64 bits where the shape is known to have that many."""
+    known = count(shape)
+    if known is not None and known >= 1 << 31:
+        indices = [cast("int64", i) for i in indices]
     flat: Expr = IntImm(0)
     for i, extent in zip(indices, shape):
         flat = binary("add", binary("mul", flat, extent), i)

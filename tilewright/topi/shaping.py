@@ -31,6 +31,7 @@ from tilewright.topi.shapes import (
     replaced,
     row_major,
     same_extent,
+    summed,
     unequal,
 )
 from tilewright.topi.types import common_type
@@ -92,9 +93,9 @@ def _groups(old: Sequence[Any], new: Sequence[Any]) -> list[tuple[range, range]]
                 end, stop = m, n                      # symbolic: all that is left
                 break
             if x < y and end < m or stop == n:
-                a, end = simplified(binary("mul", a, old[end])), end + 1
+                a, end = simplified(product((a, old[end]))), end + 1
             else:
-                b, stop = simplified(binary("mul", b, new[stop])), stop + 1
+                b, stop = simplified(product((b, new[stop]))), stop + 1
         groups.append((range(i, end), range(j, stop)))
         i, j = end, stop
     if i < m or j < n:                                # what is left has a product of 1
@@ -207,7 +208,7 @@ def concatenate(tensors: Sequence[Tensor], *, axis: int = 0) -> Tensor:
                              given[0].shape[k])
     ends = [convert(0)]
     for x in given:
-        ends.append(simplified(binary("add", ends[-1], x.shape[at])))
+        ends.append(summed(ends[-1], x.shape[at]))
 
     def join(*i: Any) -> Expr:
         out: Expr | None = None
@@ -243,7 +244,7 @@ def split(x: Tensor, sections: Any, *, axis: int = 0) -> tuple[Tensor, ...]:
     extent = x.shape[at]
     if isinstance(sections, (tuple, list)):
         sizes = list(as_shape(op, sections))
-        total = simplified(sum(sizes, convert(0)))
+        total = summed(0, *sizes)
         check_extent(op, "the sum of the sizes", total, extent, f"x has the shape {shape_text(x.shape)}")
     else:
         several, = per_axis(op, "sections", sections, 1, 1)
@@ -253,7 +254,7 @@ def split(x: Tensor, sections: Any, *, axis: int = 0) -> tuple[Tensor, ...]:
         def part(*i: Any, start: Expr = start) -> Expr:
             return x(*replaced(i, at, binary("add", i[at], start)))
         out.append(compute(replaced(x.shape, at, size), part, name=op))
-        start = simplified(binary("add", start, size))
+        start = summed(start, size)
     return tuple(out)
 
 
@@ -288,7 +289,7 @@ def depth_to_space(x: Tensor, *, block: int, mode: str = "DCR") -> Tensor:
         inner = (h % size) * size + w % size
         k = inner * depth + c if mode == "DCR" else c * (size * size) + inner
         return x(b, k, h // size, w // size)
-    return compute((x.shape[0], depth, simplified(x.shape[2] * size), simplified(x.shape[3] * size)), at, name=op)
+    return compute((x.shape[0], depth, *(simplified(product((n, size))) for n in x.shape[2:])), at, name=op)
 
 
 def space_to_depth(x: Tensor, *, block: int, mode: str = "DCR") -> Tensor:
@@ -302,7 +303,7 @@ def space_to_depth(x: Tensor, *, block: int, mode: str = "DCR") -> Tensor:
     check_choice(op, "mode", mode, ("DCR", "CRD"))
     size, = per_axis(op, "block", block, 1, 1)
     depth = x.shape[1]
-    shape = (x.shape[0], simplified(depth * (size * size)), quotient(op, "the height", x.shape[2], size),
+    shape = (x.shape[0], simplified(product((depth, size * size))), quotient(op, "the height", x.shape[2], size),
              quotient(op, "the width", x.shape[3], size))
     if count(x.shape) == 0:
         return compute(shape, lambda *i: const(0, x.dtype), name=op)
@@ -377,7 +378,7 @@ def diag_embed(x: Tensor, *, offset: int = 0) -> Tensor:
     check_tensors(op, x=x)
     check_rank(op, "x", x, 1, 100)
     offset, = per_axis(op, "offset", offset, 1, -(1 << 31))
-    size = simplified(x.shape[-1] + abs(offset))
+    size = summed(x.shape[-1], abs(offset))
     zero = const(0, x.dtype)
 
     def at(*i: Any) -> Expr:

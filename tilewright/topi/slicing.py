@@ -26,9 +26,11 @@ from tilewright.topi.shapes import (
     count,
     is_one,
     per_axis,
+    product,
     replaced,
     same_extent,
     same_shape,
+    summed,
 )
 from tilewright.topi.shaping import flatten, reshaped
 from tilewright.topi.types import accumulator, rounded
@@ -116,7 +118,8 @@ def as_strided(x: Tensor, shape: Any, *, strides: Any, offset: int = 0) -> Tenso
     def at(*i: Any) -> Expr:
         place: Any = convert(first)
         for v, s in zip(i, steps):
-            place = binary("add", place, binary("mul", v, s))
+            far = cast("int64", v) if have is not None and have >= 1 << 31 else v
+            place = binary("add", place, binary("mul", far, convert(s)))
         return flat(place)
     return compute(out, at, name=op)
 
@@ -248,7 +251,7 @@ def pad(x: Tensor, pad_width: Any, *, mode: str = "constant", value: float = 0.0
         check(known is None or most == 0 or known > 0 and (mode in ("edge", "circular") or most < known + (
             mode == "symmetric")), op, f"extent {n} is {extent}, too small for a {mode} border of {most}")
     if count(x.shape) == 0:
-        shape = [simplified(n + (b + a)) for n, (b, a) in zip(x.shape, widths)]
+        shape = [summed(n, b, a) for n, (b, a) in zip(x.shape, widths)]
         return compute(shape, lambda *i: const(0, x.dtype), name=op)
 
     def source(v: Any, n: Expr, pair: tuple[Any, Any]) -> Expr:
@@ -263,7 +266,7 @@ def pad(x: Tensor, pad_width: Any, *, mode: str = "constant", value: float = 0.0
             return binary("sub", last, absolute(binary("sub", last, absolute(at))))
         below = maximum(at, binary("sub", -1, at))
         return minimum(below, binary("sub", n + last, below))
-    shape = [simplified(n + (b + a)) for n, (b, a) in zip(x.shape, widths)]
+    shape = [summed(n, b, a) for n, (b, a) in zip(x.shape, widths)]
     return compute(shape, lambda *i: x(*(source(v, n, w) for v, n, w in zip(i, x.shape, widths))), name=op)
 
 
@@ -290,9 +293,10 @@ def tile(x: Tensor, repetitions: Any) -> Tensor:
     rank = max(len(times), x.ndim)
     times = per_axis(op, "repetitions", (1,) * (rank - len(times)) + times, rank, sizes=True)
     own = (convert(1),) * (rank - x.ndim) + x.shape
+    shape = [simplified(product((n, t))) for n, t in zip(own, times)]
     if count(x.shape) == 0:
-        return compute([simplified(n * t) for n, t in zip(own, times)], lambda *i: const(0, x.dtype), name=op)
-    return compute([simplified(n * t) for n, t in zip(own, times)], lambda *i: x(*(
+        return compute(shape, lambda *i: const(0, x.dtype), name=op)
+    return compute(shape, lambda *i: x(*(
         v if is_one(t) else 0 if is_one(n) else binary("floormod", v, n)
         for v, n, t in list(zip(i, own, times))[rank - x.ndim:])), name=op)
 
@@ -305,7 +309,7 @@ def repeat(x: Tensor, repeats: int, *, axis: int | None = None) -> Tensor:
         return repeat(flatten(x), repeats, axis=0)
     at = axis_index(op, axis, x.ndim)
     times, = per_axis(op, "repeats", repeats, 1)
-    return compute(replaced(x.shape, at, simplified(x.shape[at] * times)),
+    return compute(replaced(x.shape, at, simplified(product((x.shape[at], times)))),
                    lambda *i: x(*replaced(i, at, binary("floordiv", i[at], times or 1))), name=op)
 
 

@@ -14,7 +14,7 @@ from tilewright.te.tensor import Tensor, shape_text
 from tilewright.tir.arithmetic import all_of, binary, ceildiv, if_then_else
 from tilewright.tir.conversion import cast, convert
 from tilewright.tir.expr import Expr
-from tilewright.topi.shapes import check, check_rank, check_tensors, constant, per_axis
+from tilewright.topi.shapes import check, check_rank, check_tensors, constant, per_axis, summed
 
 Pads = tuple[tuple[int, int], ...]
 SPATIAL = ("w", "hw", "dhw")              # names of the spatial axes by their number
@@ -27,7 +27,7 @@ def padded(x: Tensor, pads: Sequence[tuple[Any, Any]], value: Any, name: str = "
     """
     if all(constant(p) == 0 for pair in pads for p in pair):
         return x
-    shape = tuple(simplified(binary("add", binary("add", n, b), a)) for n, (b, a) in zip(x.shape, pads))
+    shape = tuple(summed(n, b, a) for n, (b, a) in zip(x.shape, pads))
     return _bordered(x, shape, [b for b, _ in pads], [constant(a) for _, a in pads], value, name)
 
 
@@ -70,7 +70,7 @@ class Windows:
             if self.ragged:
                 shape[at] = simplified((o - 1) * s + (convert(k) - 1) * d + 1)
             else:
-                shape[at] = simplified(x.shape[at] + b + a)
+                shape[at] = summed(x.shape[at], b, a)
                 after[at] = a
             before[at] = b
         for n in range(x.ndim):
