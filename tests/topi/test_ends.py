@@ -214,6 +214,12 @@ def test_adaptive_windows_whose_places_times_sizes_leave_32_bits(n, size):
     np.testing.assert_array_equal(y.ravel(), x.ravel()[wanted])
 
 
+def test_a_window_that_is_not_whole_may_be_the_only_one():
+    x = floats(1, 9, 3, 7).reshape(1, 1, 4)
+    for f, wanted in ((topi.max_pool, 3), (topi.avg_pool, 2)):
+        assert run(lambda x, f=f: f(x, 3, stride=2, dilation=2, ceil_mode=True), x).ravel().tolist() == [wanted]
+
+
 def test_places_in_images_of_more_than_2_to_31_pixels():
     x = te.compute((1, 1, 70000, 70000), lambda b, c, i, j: i.astype("float32"), name="x")
     y, places = topi.max_pool(x, 1, stride=60000, return_indices=True)

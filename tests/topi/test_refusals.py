@@ -220,7 +220,14 @@ REFUSED = {
     "a_zero is float32, integers or bools": lambda: topi.matmul_integer(*[tensor(2, 2, dtype="int8")] * 2, tensor()),
     "y_scale is 0, not a positive number": lambda: topi.quantized_matmul(
         tensor(2, 2, dtype="int8"), 1.0, 0, tensor(2, 2, dtype="int8"), 1.0, 0, 0, 0),
-    "the extents are True, a bool": lambda: topi.topk(tensor(4), k=True),
+    "the extents are True, not made of integers": lambda: topi.topk(tensor(4), k=True),
+    "the extents are Tensor.*, not made of integers": lambda: topi.one_hot(tensor(4, dtype="int32"), depth=tensor(
+        dtype="int32")),
+    r"weight has the shape \(\), 3 dimension": lambda: topi.conv_integer(tensor(1, 1, 4, dtype="int8"), tensor(
+        dtype="int8")),
+    "y_zero is 300, beyond int8": lambda: topi.quantized_matmul(
+        tensor(2, 2, dtype="int8"), 1.0, 0, tensor(2, 2, dtype="int8"), 1.0, 0, 1.0, 300),
+    "shift is 'x', not made of integers": lambda: topi.roll(tensor(), "x"),
     "sections is True": lambda: topi.split(tensor(4), True),
     "begin is 0.5, no integer": lambda: topi.strided_slice(tensor(4), begin=0.5, end=3),
     "the step True is no integer": lambda: topi.strided_slice(tensor(4), begin=0, end=3, strides=True),

@@ -102,7 +102,9 @@ def _requantized(op: str, y: Tensor, axis: int, scales: tuple[Parameter, Paramet
     """round(y * (first * second / last)) + zero_point in the range of dtype; second: by the index along an axis."""
     check(dt.is_integer(dtype) and dt.bits_of(dtype) <= 8, op, f"the result is {dtype}, int8 or uint8 is needed")
     (first, second, last), offset = scales, _parameter(op, "y_zero", zero_point, None, "float32")
-    low, high = (const(float(v), "float32") for v in dt.integer_range(dtype))
+    least, most = dt.integer_range(dtype)
+    check(isinstance(zero_point, Tensor) or least <= zero_point <= most, op, f"y_zero is {zero_point}, beyond {dtype}")
+    low, high = const(float(least), "float32"), const(float(most), "float32")
 
     def at(*i: Any) -> Expr:
         factor = first(None if rows is None else i[rows]) * second(i[axis]) / last(None)
@@ -112,7 +114,8 @@ def _requantized(op: str, y: Tensor, axis: int, scales: tuple[Parameter, Paramet
 
 
 def _result_type(zero_point: Any, dtype: Any) -> str:
-    return zero_point.dtype if isinstance(zero_point, Tensor) else dtype_name(dtype)
+    kind = dtype_name(dtype)
+    return zero_point.dtype if isinstance(zero_point, Tensor) else kind
 
 
 def quantized_matmul(a: Tensor, a_scale: Any, a_zero: Any, b: Tensor, b_scale: Any, b_zero: Any, y_scale: Any,
@@ -139,6 +142,7 @@ def conv_integer(x: Tensor, weight: Tensor, x_zero: Any = 0, weight_zero: Any = 
     """
     op = "conv_integer"
     _check_bytes(op, x=x, weight=weight)
+    check_rank(op, "weight", weight, x.ndim)
     data, filters = x, weight
     if not _none(x_zero):
         zero = _parameter(op, "x_zero", x_zero, None, "int16")

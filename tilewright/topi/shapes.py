@@ -125,8 +125,8 @@ def as_shape(op: str, shape: Any, count: int | None = None) -> Shape:
     """A shape that the caller gives: a number, or several numbers and variables; of so many extents."""
     given = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
     check(count is None or len(given) == count, op, f"{described(shape)} is given, {count} extent(s) are needed")
-    check(not any(isinstance(d, (bool, np.bool_)) for d in given), op, f"the extents are {described(shape)}, a bool is "
-          "no extent")
+    check(not any(isinstance(d, (bool, np.bool_, Tensor)) for d in given), op, f"the extents are {described(shape)}, "
+          "not made of integers and sizes")
     return to_shape(given, op)
 
 

@@ -207,14 +207,15 @@ def roll(x: Tensor, shift: Any, *, axis: Any = None) -> Tensor:
     """
     op = "roll"
     check_tensors(op, x=x)
+    given = list(shift) if isinstance(shift, (tuple, list)) else [shift]
+    check(all(map(_is_whole, given)), op, f"shift is {described(shift)}, not made of integers")
     if axis is None:
         if x.ndim == 0:
             return compute((), lambda: x(), name=op)
         return reshaped(roll(flatten(x), shift, axis=0), x.shape, op)
     axes = axis_indices(op, axis, x.ndim)
-    shifts = list(shift) if isinstance(shift, (tuple, list)) else [shift] * len(axes)
+    shifts = given if isinstance(shift, (tuple, list)) else given * len(axes)
     check(len(shifts) == len(axes), op, f"shift has {len(shifts)} element(s), axis {len(axes)}")
-    check(all(map(_is_whole, shifts)), op, f"shift is {described(shift)}, not made of integers")
     if count(x.shape) == 0:
         return compute(x.shape, lambda *i: const(0, x.dtype), name=op)
     sizes = [constant(x.shape[a]) for a in axes]

@@ -86,7 +86,8 @@ def windows(op: str, extents: Sequence[Expr], kernel: Sequence[Any], *, stride: 
     padding: a number, one for each axis, a pair (before, after) for each axis, "valid", "same" (for stride 1), or, of
     constant extents, "same_upper" and "same_lower": as many windows as extent / stride, rounded up, with one more
     element of an odd number of them behind x or before it.
-    ceil_mode: a last window that is not whole counts where it begins inside of x or the padding before it.
+    ceil_mode: a last window that is not whole counts where it begins inside of x or the padding before it, be it the
+    only one.
     Raises TensorExpressionError where no window fits.
     """
     count = len(extents)
@@ -97,14 +98,14 @@ def windows(op: str, extents: Sequence[Expr], kernel: Sequence[Any], *, stride: 
     out = []
     for n, k, s, d, (b, a) in zip(extents, kernel, stride, dilation, pads):
         room = simplified(n + (b + a) - (convert(k) - 1) * d - 1)
-        fits = constant(room)
         check(constant(k) != 0, op, "the kernel has no element")
-        check(fits is None or fits >= 0, op, f"a window of {k} elements with dilation {d} does not fit the extent {n} "
-              f"with padding {b} and {a}")
-        whole = (ceildiv(room, s) if ceil_mode else binary("floordiv", room, s)) + 1
+        several = (ceildiv(room, s) if ceil_mode else binary("floordiv", room, s)) + 1
         if ceil_mode:                                       # no window lies in the padding behind x alone
-            whole = binary("min", whole, binary("floordiv", n + (b - 1), s) + 1)
-        out.append(simplified(whole))
+            several = binary("min", several, binary("floordiv", n + (b - 1), s) + 1)
+        out.append(simplified(several))
+        fit = constant(out[-1])
+        check(fit is None or fit >= 1, op, f"a window of {k} elements with dilation {d} does not fit the extent {n} "
+              f"with padding {b} and {a}")
     return Windows(tuple(kernel), stride, pads, dilation, tuple(out), ceil_mode)
 
 
