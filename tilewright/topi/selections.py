@@ -5,14 +5,12 @@ it is 0.
 """
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
 from tilewright.te.definition import compute
 from tilewright.te.extents import simplified
 from tilewright.te.tensor import Tensor, shape_text
-from tilewright.tir import dtype as dt
 from tilewright.tir.arithmetic import all_of, binary, if_then_else, maximum, minimum, select
 from tilewright.tir.conversion import cast, const, max_value, min_value
 from tilewright.tir.expr import Expr, IntImm
@@ -27,7 +25,6 @@ from tilewright.topi.shapes import (
     check,
     check_choice,
     check_extent,
-    check_numbers,
     check_rank,
     check_tensors,
     constant,
@@ -38,18 +35,10 @@ from tilewright.topi.shapes import (
 )
 from tilewright.topi.shaping import broadcast_to, flatten
 from tilewright.topi.statements import each, variable, written
-from tilewright.topi.types import BOOL, FLOAT, INDEX, NUMBER, accumulator, check_kind, rounded
+from tilewright.topi.types import BOOL, FLOAT, INDEX, NUMBER, accumulator, check_kind, check_whole
 
 ONE = IntImm(1)
 SEGMENTS = ("sum", "mean", "prod", "min", "max")
-
-
-def _check_whole(op: str, name: str, x: Any, rank: int | None = None) -> None:
-    check_tensors(op, **{name: x})
-    check(dt.is_integer(x.dtype), op, f"{name} is {x.dtype}, integers are needed",
-          f'convert it: {name}.astype("int64")')
-    if rank is not None:
-        check_rank(op, name, x, rank)
 
 
 # masks
@@ -177,7 +166,7 @@ def _places(op: str, x: Tensor, indices: Any) -> tuple[Shape, Tensor]:
     given: list[Tensor] = list(indices) if isinstance(indices, (tuple, list)) else [indices]
     check(1 <= len(given) <= x.ndim, op, f"{len(given)} indices are given, x has {x.ndim} dimension(s)")
     for n, index in enumerate(given):
-        _check_whole(op, f"indices[{n}]", index)
+        check_whole(op, f"indices[{n}]", index)
     lead = broadcast_shapes(op, *(index.shape for index in given))
 
     def part(*i: Any) -> Expr:
@@ -207,7 +196,7 @@ def index_reduce(x: Tensor, indices: Tensor, updates: Tensor, *, axis: int = 0, 
     """
     op = "index_reduce"
     check_tensors(op, x=x, updates=updates)
-    _check_whole(op, "indices", indices, 1)
+    check_whole(op, "indices", indices, 1)
     at = axis_index(op, axis, x.ndim)
     check_rank(op, "updates", updates, x.ndim)
     for n, (a, b) in enumerate(zip(updates.shape, replaced(x.shape, at, indices.shape[0]))):
@@ -227,7 +216,7 @@ def scatter_reduce(x: Tensor, indices: Tensor, updates: Tensor, *, axis: int = 0
     check_tensors(op, x=x, updates=updates)
     check_choice(op, "reduction", reduction, SEGMENTS)
     check_kind(op, "x", x.dtype, FLOAT if reduction == "mean" else NUMBER)
-    _check_whole(op, "indices", indices, x.ndim)
+    check_whole(op, "indices", indices, x.ndim)
     check(updates.dtype == x.dtype, op, f"updates are {updates.dtype}, x is {x.dtype}",
           f'convert them: updates.astype("{x.dtype}")')
     at = axis_index(op, axis, x.ndim)
@@ -256,7 +245,7 @@ def repeat_interleave(x: Tensor, repeats: Tensor, *, size: Any, axis: int = 0) -
     """
     op = "repeat_interleave"
     check_tensors(op, x=x)
-    _check_whole(op, "repeats", repeats, 1)
+    check_whole(op, "repeats", repeats, 1)
     at, (extent,) = axis_index(op, axis, x.ndim), as_shape(op, size, 1)
     n = repeats.shape[0]
     check_extent(op, "the extent of repeats", n, x.shape[at], f"x has the shape {shape_text(x.shape)}")
@@ -306,7 +295,7 @@ def segment_reduce(x: Tensor, indices: Tensor, *, segments: Any, reduction: str 
     check_tensors(op, x=x)
     check_rank(op, "x", x, 1, 100)
     check_kind(op, "x", x.dtype, FLOAT if reduction == "mean" else NUMBER)
-    _check_whole(op, "indices", indices, 1)
+    check_whole(op, "indices", indices, 1)
     check_choice(op, "reduction", reduction, SEGMENTS)
     check_extent(op, "the extent of indices", indices.shape[0], x.shape[0], f"x has the shape {shape_text(x.shape)}")
     several, = as_shape(op, segments, 1)
@@ -346,8 +335,8 @@ def embedding_bag(indices: Tensor, weight: Tensor, offsets: Tensor, weights: Ten
     check_tensors(op, weight=weight)
     check_rank(op, "weight", weight, 2)
     check_kind(op, "weight", weight.dtype, FLOAT)
-    _check_whole(op, "indices", indices, 1)
-    _check_whole(op, "offsets", offsets, 1)
+    check_whole(op, "indices", indices, 1)
+    check_whole(op, "offsets", offsets, 1)
     check_choice(op, "reduction", reduction, ("mean", "sum", "max"))
     check(weights is None or reduction == "sum", op, f"weights are given, and reduction is {reduction!r}", '"sum"')
     if weights is not None:
@@ -373,65 +362,13 @@ def embedding_bag(indices: Tensor, weight: Tensor, offsets: Tensor, weights: Ten
     return written(op, [((bags, width), weight.dtype)], given, write)[0]
 
 
-def bincount(x: Tensor, weights: Tensor | None = None, *, size: Any) -> Tensor:
-    """y[v] = how many elements of x are v, 0 <= v < size, or the sum of their weights; others are left out.
-
-    x: integers; weights: of the same shape; y: int64[size], or of the type of weights. Raises TensorExpressionError
-    where shapes differ.
-    """
-    op = "bincount"
-    _check_whole(op, "x", x)
-    extent, = as_shape(op, size, 1)
-    if weights is not None:
-        check_tensors(op, weights=weights)
-        check(same_shape(weights.shape, x.shape), op, f"weights have the shape {shape_text(weights.shape)}, x "
-              f"{shape_text(x.shape)}")
-        check_kind(op, "weights", weights.dtype, NUMBER)
-    kind = INDEX if weights is None else weights.dtype
-    wide = accumulator(kind)
-
-    def write(ib: IRBuilder, ins: list[BufferVar], outs: list[BufferVar]) -> None:
-        (values, *more), (y,) = ins, outs
-        with ib.for_range(0, extent, name="v") as v:
-            y[v] = const(0, wide)
-        with each(ib, x.shape) as i:
-            at = ib.let("at", signed(values[i]))
-            with ib.if_scope(all_of(binary("ge", at, 0), binary("lt", at, extent))):
-                y[at] = binary("add", y[at], cast(wide, more[0][i]) if more else const(1, wide))
-    y, = written(op, [((extent,), wide)], [x] if weights is None else [x, weights], write)
-    return rounded(y, kind, f"{op}_rounded")
-
-
-def histogram(x: Tensor, *, bins: Any, low: float, high: float) -> Tensor:
-    """y[k] = how many elements of x lie in bin k of `bins` equal ones from low to high, which the last one includes.
-
-    x: floats; the bin is floor((x - low) * bins / (high - low)) in their type; y: int64[bins]. Elements outside, and
-    NaN, are left out. Raises TensorExpressionError unless low < high, both finite.
-    """
-    op = "histogram"
-    check_tensors(op, x=x)
-    check_kind(op, "x", x.dtype, FLOAT)
-    check_numbers(op, low=low, high=high)
-    check(low < high and math.isfinite(high - low), op, f"low is {low}, high is {high}", "finite numbers, low < high")
-    several, = as_shape(op, bins, 1)
-    wide = accumulator(x.dtype)
-
-    def bin_of(*i: Any) -> Expr:
-        e = cast(wide, x(*i))
-        there = all_of(binary("ge", e, const(float(low), wide)), binary("le", e, const(float(high), wide)))
-        inside = select(there, e, const(float(low), wide))
-        at = cast(INDEX, (inside - float(low)) * cast(wide, several) / float(high - low))
-        return select(there, minimum(at, cast(INDEX, several) - 1), const(-1, INDEX))
-    return bincount(compute(x.shape, bin_of, name=f"{op}_bins"), size=several)
-
-
 # lengths
 
 
 def sequence_mask(lengths: Tensor, *, size: Any) -> Tensor:
     """y[..., j] = j < lengths[...]: bools of a new last axis of extent size."""
     op = "sequence_mask"
-    _check_whole(op, "lengths", lengths)
+    check_whole(op, "lengths", lengths)
     extent, = as_shape(op, size, 1)
     return compute((*lengths.shape, extent), lambda *i: binary("lt", cast(INDEX, i[-1]), cast(INDEX, signed(lengths(
         *i[:-1])))), name=op)
@@ -444,7 +381,7 @@ def reverse_sequence(x: Tensor, lengths: Tensor, *, axis: int = 0, batch_axis: i
     """
     op = "reverse_sequence"
     check_tensors(op, x=x)
-    _check_whole(op, "lengths", lengths, 1)
+    check_whole(op, "lengths", lengths, 1)
     at, batch = axis_index(op, axis, x.ndim), axis_index(op, batch_axis, x.ndim, "batch_axis")
     check(at != batch, op, f"axis and batch_axis are both {at}")
     check_extent(op, "the extent of lengths", lengths.shape[0], x.shape[batch])
@@ -455,6 +392,6 @@ def reverse_sequence(x: Tensor, lengths: Tensor, *, axis: int = 0, batch_axis: i
     return compute(x.shape, read, name=op)
 
 
-__all__ = ["bincount", "compress", "embedding_bag", "histogram", "index_get", "index_put", "index_reduce",
+__all__ = ["compress", "embedding_bag", "index_get", "index_put", "index_reduce",
            "masked_scatter", "masked_select", "nonzero", "repeat_interleave", "reverse_sequence", "scatter_reduce",
            "segment_reduce", "sequence_mask"]

@@ -1,6 +1,7 @@
-"""What orders and runs of elements tell: medians, quantiles, what comes most often, runs of equals; covariances."""
+"""What orders, runs and counts of elements tell: medians, quantiles, runs of equals, histograms; covariances."""
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,13 +13,15 @@ from tilewright.te.definition import compute
 from tilewright.te.math import FUNCTIONS, floor, isnan
 from tilewright.te.tensor import Tensor, shape_text
 from tilewright.tir import dtype as dt
-from tilewright.tir.arithmetic import any_of, binary, if_then_else, minimum, select
+from tilewright.tir.arithmetic import all_of, any_of, binary, if_then_else, minimum, select
 from tilewright.tir.conversion import cast, const
 from tilewright.tir.expr import Expr, IntImm
 from tilewright.tir.ir_builder import BufferVar, IRBuilder
 from tilewright.topi.contraction import contraction, reduction_axis
+from tilewright.topi.indexing import signed
 from tilewright.topi.reductions import wide_mean
 from tilewright.topi.shapes import (
+    as_shape,
     axis_index,
     check,
     check_choice,
@@ -27,11 +30,12 @@ from tilewright.topi.shapes import (
     check_tensors,
     constant,
     number,
+    same_shape,
 )
 from tilewright.topi.shaping import flatten, reshape
 from tilewright.topi.sorting import ordered
 from tilewright.topi.statements import each, variable, written
-from tilewright.topi.types import FLOAT, INDEX, accumulator, check_kind, floating, rounded
+from tilewright.topi.types import FLOAT, INDEX, NUMBER, accumulator, check_kind, check_whole, floating, rounded
 
 METHODS = ("linear", "lower", "higher", "nearest", "midpoint")
 
@@ -219,4 +223,59 @@ def cov(x: Tensor, *, correction: float = 1.0) -> Tensor:
     return rounded(compute(total.shape, lambda i, j: total(i, j) / n, name=op), x.dtype, f"{op}_rounded")
 
 
-__all__ = ["cov", "kthvalue", "median", "mode", "quantile", "unique_consecutive"]
+# how many lie where
+
+
+def bincount(x: Tensor, weights: Tensor | None = None, *, size: Any) -> Tensor:
+    """y[v] = how many elements of x are v, 0 <= v < size, or the sum of their weights; others are left out.
+
+    x: integers; weights: of the same shape; y: int64[size], or of the type of weights. Raises TensorExpressionError
+    where shapes differ.
+    """
+    op = "bincount"
+    check_whole(op, "x", x)
+    extent, = as_shape(op, size, 1)
+    if weights is not None:
+        check_tensors(op, weights=weights)
+        check(same_shape(weights.shape, x.shape), op, f"weights have the shape {shape_text(weights.shape)}, x "
+              f"{shape_text(x.shape)}")
+        check_kind(op, "weights", weights.dtype, NUMBER)
+    kind = INDEX if weights is None else weights.dtype
+    wide = accumulator(kind)
+
+    def write(ib: IRBuilder, ins: list[BufferVar], outs: list[BufferVar]) -> None:
+        (values, *more), (y,) = ins, outs
+        with ib.for_range(0, extent, name="v") as v:
+            y[v] = const(0, wide)
+        with each(ib, x.shape) as i:
+            at = ib.let("at", signed(values[i]))
+            with ib.if_scope(all_of(binary("ge", at, 0), binary("lt", at, extent))):
+                y[at] = binary("add", y[at], cast(wide, more[0][i]) if more else const(1, wide))
+    y, = written(op, [((extent,), wide)], [x] if weights is None else [x, weights], write)
+    return rounded(y, kind, f"{op}_rounded")
+
+
+def histogram(x: Tensor, *, bins: Any, low: float, high: float) -> Tensor:
+    """y[k] = how many elements of x lie in bin k of `bins` equal ones from low to high, which the last one includes.
+
+    x: floats; the bin is floor((x - low) * bins / (high - low)) in their type; y: int64[bins]. Elements outside, and
+    NaN, are left out. Raises TensorExpressionError unless low < high, both finite.
+    """
+    op = "histogram"
+    check_tensors(op, x=x)
+    check_kind(op, "x", x.dtype, FLOAT)
+    check_numbers(op, low=low, high=high)
+    check(low < high and math.isfinite(high - low), op, f"low is {low}, high is {high}", "finite numbers, low < high")
+    several, = as_shape(op, bins, 1)
+    wide = accumulator(x.dtype)
+
+    def bin_of(*i: Any) -> Expr:
+        e = cast(wide, x(*i))
+        there = all_of(binary("ge", e, const(float(low), wide)), binary("le", e, const(float(high), wide)))
+        inside = select(there, e, const(float(low), wide))
+        at = cast(INDEX, (inside - float(low)) * cast(wide, several) / float(high - low))
+        return select(there, minimum(at, cast(INDEX, several) - 1), const(-1, INDEX))
+    return bincount(compute(x.shape, bin_of, name=f"{op}_bins"), size=several)
+
+
+__all__ = ["bincount", "cov", "histogram", "kthvalue", "median", "mode", "quantile", "unique_consecutive"]

@@ -12,7 +12,7 @@ from tilewright.te.tensor import Tensor
 from tilewright.tir import dtype as dt
 from tilewright.tir.conversion import cast
 from tilewright.tir.expr import Expr
-from tilewright.topi.shapes import check, constant
+from tilewright.topi.shapes import check, check_rank, check_tensors, constant
 
 DEFAULT_FLOAT = "float32"                # what functions of floats make of integers
 INDEX = "int64"                          # of positions: argmax, argsort, nonzero, ...
@@ -96,6 +96,15 @@ def check_kind(op: str, name: str, dtype: str, kind: str, hint: str = "") -> Non
     """Raise TensorExpressionError unless dtype is one of a kind."""
     if not is_kind(dtype, kind):
         raise TensorExpressionError(f"{op}: {name} is {dtype}, {_KINDS[kind]} are needed", hint)
+
+
+def check_whole(op: str, name: str, x: Any, rank: int | None = None) -> None:
+    """x is a te tensor of integers, of so many dimensions."""
+    check_tensors(op, **{name: x})
+    check(dt.is_integer(x.dtype), op, f"{name} is {x.dtype}, integers are needed",
+          f'convert it: {name}.astype("int64")')
+    if rank is not None:
+        check_rank(op, name, x, rank)
 
 
 def place_type(op: str, dtype: Any, most: Any) -> str:

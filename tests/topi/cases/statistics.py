@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.topi.agreement import FLOATS, Draw, Sample, case, wide
+from tests.topi.agreement import FLOATS, INTEGERS, NUMBERS, Draw, Sample, case, wide
 from tests.topi.cases.sorting import drawn, order
 from tilewright import topi
 
@@ -91,3 +91,27 @@ def cov(draw: Draw) -> Sample:
     apart = wide(x) - wide(x).mean(1, keepdims=True)
     return Sample(lambda x: topi.cov(x, correction=correction), [x], apart @ apart.T / (x.shape[1] - correction),
                   str(x.dtype), tolerance=2)
+
+
+@case
+def bincount(draw: Draw) -> Sample:
+    size, x = draw.extent(6), draw.array(draw.shape(0, 3), draw.dtype(*INTEGERS), -1, 7)
+    weights = [draw.array(x.shape, draw.dtype(*NUMBERS))] if draw.flag() else []
+    kind = str(weights[0].dtype) if weights else "int64"
+    y = np.zeros(size, "float64" if kind in FLOATS else kind)
+    with np.errstate(all="ignore"):
+        for at in np.ndindex(*x.shape):
+            if 0 <= int(x[at]) < size:
+                y[int(x[at])] += wide(weights[0])[at] if weights else 1
+    return Sample(lambda *a: topi.bincount(*a, size=size), [x, *weights], y, kind)
+
+
+@case
+def histogram(draw: Draw) -> Sample:
+    x, bins = draw.array(draw.shape(0, 3), draw.dtype("float32", "float64"), -3, 3), draw.integer(1, 5)
+    if draw.flag(0.3):
+        x = np.asarray(np.round(x))
+        x[draw.rng.random(x.shape) < 0.1] = np.nan
+    low, high = draw.choice((-2.0, 2.0), (0.0, 1.0))
+    return Sample(lambda x: topi.histogram(x, bins=bins, low=low, high=high), [x],
+                  np.histogram(wide(x)[~np.isnan(x)], bins, (low, high))[0])
