@@ -254,6 +254,14 @@ def test_products_of_several_are_rounded_once():
     close(run(lambda a, b: topi.bilinear(b, a, topi.reshape(a, (1, 8, 8))), a, b), 640, 2e-3)
 
 
+def test_a_bias_is_added_before_a_sum_is_rounded():
+    """1024 + 0.5 is 1024 in float16, to the even neighbour, and 1025 with another 0.25."""
+    two, b = np.array([[1024, 0.5]], "float16"), np.array([0.25], "float16")
+    assert run(lambda x, w, b: topi.linear(x, w, b), two, np.ones((1, 2), "float16"), b).tolist() == [[1025]]
+    assert run(topi.conv, two.reshape(1, 2, 1), np.ones((1, 2, 1), "float16"), b).ravel().tolist() == [1025]
+    assert run(topi.conv_transpose, two.reshape(1, 2, 1), np.ones((2, 1, 1), "float16"), b).ravel().tolist() == [1025]
+
+
 def test_what_a_factor_of_0_leaves_out_counts_for_nothing():
     c, a = np.full((2, 2), np.nan, "float32"), np.eye(2, dtype="float32")
     np.testing.assert_array_equal(run(lambda *m: topi.addmm(*m, beta=0.0), c, a, a), a)

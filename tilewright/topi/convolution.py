@@ -15,7 +15,7 @@ from tilewright.tir.conversion import cast, const, convert
 from tilewright.tir.expr import Expr
 from tilewright.tir.iter_var import IterVar
 from tilewright.topi.contraction import contraction, reduction_axis
-from tilewright.topi.products import with_bias
+from tilewright.topi.products import before_bias, with_bias
 from tilewright.topi.sampling import interpolated
 from tilewright.topi.shapes import check, check_extent, check_rank, check_tensors, constant, pairs, per_axis, quotient
 from tilewright.topi.types import FLOAT, NUMBER, accumulator, check_kind, common_type, dtype_name
@@ -68,9 +68,9 @@ def _conv(op: str, x: Tensor, weight: Tensor, bias: Tensor | None, stride: Any, 
     def read(b: Any, c: Any, outs: Sequence[Any], ks: Sequence[Any]) -> Expr:
         at = w.source(outs, ks)
         return data(b, *at, c) if channels_last else data(b, c, *at)
-    y = _correlated(op, (x.shape[0], filters), read, weight, w, groups, per, channels_last,
-                    _dtype(op, out_dtype, x, weight))
-    return with_bias(op, y, bias, -1 if channels_last else 1)
+    dtype = _dtype(op, out_dtype, x, weight)
+    y = _correlated(op, (x.shape[0], filters), read, weight, w, groups, per, channels_last, before_bias(bias, dtype))
+    return with_bias(op, y, bias, -1 if channels_last else 1, dtype)
 
 
 def _correlated(op: str, lead: tuple[Any, Any], read: Any, weight: Tensor, w: Windows, groups: int, per: Any,
@@ -159,7 +159,8 @@ def conv_transpose(x: Tensor, weight: Tensor, bias: Tensor | None = None, *, str
     data = padded(x, [(0, 0), (0, 0), *((b, simplified(convert(q) - n)) for b, q, n in zip(
         before, steps, x.shape[2:]))], const(0, x.dtype))
     per, dtype = weight.shape[1], _dtype(op, None, x, weight)
-    parts = [(chosen, _phase_sums(op, data, weight, chosen, (groups, depth), before, steps, dtype))
+    kind = before_bias(bias, dtype)
+    parts = [(chosen, _phase_sums(op, data, weight, chosen, (groups, depth), before, steps, kind))
              for chosen in product(*(_phases(k, s, d) for k, s, d in zip(weight.shape[2:], stride, dilation)))]
 
     def interleaved(b: Any, f: Any, *o: Any) -> Expr:
@@ -167,14 +168,14 @@ def conv_transpose(x: Tensor, weight: Tensor, bias: Tensor | None = None, *, str
         g, own = (0, f) if groups == 1 else (binary("floordiv", f, per), binary("floormod", f, per))
         rests = [binary("floormod", v, s) for v, s in zip(shifted, stride)]
         at = [binary("floordiv", v, s) for v, s in zip(shifted, stride)]
-        value: Expr = const(0, dtype)
+        value: Expr = const(0, kind)
         for chosen, y in parts:
             there = [c for p, r in zip(chosen, rests) for c in p.conditions(r)]
             found = y(b, g, own, *(binary("sub", p.phase(r), p.first) for p, r in zip(chosen, rests)), *at)
             value = if_then_else(all_of(*there), found, value) if there else found
         return value
     merged = compute((x.shape[0], simplified(per * groups), *out), interleaved, name=f"{op}_interleaved")
-    return with_bias(op, merged, bias, 1)
+    return with_bias(op, merged, bias, 1, dtype)
 
 
 conv_transpose1d, conv_transpose2d, conv_transpose3d = (of_rank(conv_transpose, n) for n in (1, 2, 3))
@@ -279,8 +280,9 @@ def deform_conv2d(x: Tensor, offset: Tensor, weight: Tensor, bias: Tensor | None
 
     def read(b: Any, c: Any, outs: Sequence[Any], ks: Sequence[Any]) -> Expr:
         return sampled(b, c, *ks, *outs)
-    y = _correlated(op, (x.shape[0], filters), read, weight, point, groups, per, False, _dtype(op, None, x, weight))
-    return with_bias(op, y, bias, 1)
+    dtype = _dtype(op, None, x, weight)
+    y = _correlated(op, (x.shape[0], filters), read, weight, point, groups, per, False, before_bias(bias, dtype))
+    return with_bias(op, y, bias, 1, dtype)
 
 
 def _moved(x: Tensor, offset: Tensor, mask: Tensor | None, w: Windows, taps: int, per: int) -> Tensor:

@@ -31,7 +31,7 @@ from tilewright.topi.shapes import (
     number,
     product,
 )
-from tilewright.topi.types import FLOAT, INTEGER, accumulator, check_kind, dtype_name, rounded
+from tilewright.topi.types import FLOAT, INTEGER, accumulator, check_kind, dtype_name
 
 SUM = "int32"
 Parameter = Callable[[Any], Expr]
@@ -291,7 +291,7 @@ def linear_blocks(x: Tensor, weight: Tensor, scale: Tensor, bias: Tensor | None 
         return cast(wide, cast("int8", binary("bitand", binary("shr", byte, cast("uint8", h * 4)), 15)) - 8)
     y = contraction(op, (*x.shape[:-1], weight.shape[0]), lambda *i: (
         x(*i[:-1], g * block + h * (block // parts) + j), numbers(i[-1]), scale(i[-1], g)), [g, h, j], wide)
-    return with_bias(op, rounded(y, x.dtype, f"{op}_rounded"), bias, -1)
+    return with_bias(op, y, bias, -1, x.dtype)
 
 
 __all__ = ["conv_integer", "linear_blocks", "linear_int4", "matmul_integer", "pack_int4", "quantized_conv",

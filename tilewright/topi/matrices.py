@@ -209,7 +209,7 @@ def triangular_solve(a: Tensor, b: Tensor, *, upper: bool = False, transpose: bo
 
 def matrix_power(x: Tensor, *, exponent: int) -> Tensor:
     """The product of x with itself, `exponent` times, by squaring; the identity for 0, of the inverse for a negative
-    number.
+    number. Rounded once.
 
     x: T[..., n, n]. Raises TensorExpressionError unless square.
     """
@@ -219,13 +219,14 @@ def matrix_power(x: Tensor, *, exponent: int) -> Tensor:
         return broadcast_to(eye(x.shape[-1], dtype=x.dtype), x.shape)
     if exponent == 1:
         return compute(x.shape, lambda *i: x(*i), name=op)
-    base = x if exponent > 0 else inverse(x)
+    wide = rounded(x, accumulator(x.dtype), f"{op}_wide")
+    base = wide if exponent > 0 else inverse(wide)
     out = base
     for bit in f"{abs(exponent):b}"[1:]:                 # behind the highest
         out = matmul(out, out)
         if bit == "1":
             out = matmul(out, base)
-    return out
+    return rounded(out, x.dtype, f"{op}_rounded")
 
 
 __all__ = ["cholesky", "det", "inverse", "matrix_power", "slogdet", "solve", "triangular_solve"]

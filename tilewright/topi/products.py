@@ -84,20 +84,27 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, *, out_dtype: 
                  f"weight has the shape {shape_text(weight.shape)}")
     dtype = _result_type(op, out_dtype, x, weight)
     k = reduction_axis(x.shape[-1], "k")
-    y = contraction(op, (*x.shape[:-1], weight.shape[0]), lambda *i: (x(*i[:-1], k), weight(i[-1], k)), [k], dtype)
-    return with_bias(op, y, bias, -1)
+    y = contraction(op, (*x.shape[:-1], weight.shape[0]), lambda *i: (x(*i[:-1], k), weight(i[-1], k)), [k],
+                    before_bias(bias, dtype))
+    return with_bias(op, y, bias, -1, dtype)
 
 
-def with_bias(op: str, y: Tensor, bias: Tensor | None, axis: int) -> Tensor:
-    """y + bias along an axis, in the type of y; y itself without a bias."""
+def before_bias(bias: Tensor | None, dtype: str) -> str:
+    """The type of a sum of dtype to which a bias is added before it is rounded, if there is one."""
+    return dtype if bias is None else accumulator(dtype)
+
+
+def with_bias(op: str, y: Tensor, bias: Tensor | None, axis: int, dtype: str) -> Tensor:
+    """y + bias along an axis, rounded to dtype."""
     if bias is None:
-        return y
+        return rounded(y, dtype, f"{op}_rounded")
     check_tensors(op, bias=bias)
     check(bias.ndim == 1, op, f"bias has the shape {shape_text(bias.shape)}, one dimension is needed")
     check_extent(op, "the extent of bias", bias.shape[0], y.shape[axis], f"the result has the shape "
                  f"{shape_text(y.shape)}")
     _check_added(op, "bias", bias, y)
-    return compute(y.shape, lambda *i: binary("add", y(*i), cast(y.dtype, bias(i[axis]))), name=f"{op}_bias")
+    return compute(y.shape, lambda *i: cast(dtype, binary("add", y(*i), cast(y.dtype, bias(i[axis])))),
+                   name=f"{op}_bias")
 
 
 def _check_added(op: str, name: str, x: Tensor, y: Tensor) -> None:
@@ -176,8 +183,9 @@ def bilinear(a: Tensor, b: Tensor, weight: Tensor, bias: Tensor | None = None) -
     j, k = reduction_axis(weight.shape[2], "j"), reduction_axis(weight.shape[1], "k")
     half = contraction("bilinear_half", (*a.shape[:-1], *weight.shape[:2]),
                        lambda *i: (weight(i[-2], i[-1], j), b(*i[:-2], j)), [j], accumulator(dtype))
-    y = contraction(op, (*a.shape[:-1], weight.shape[0]), lambda *i: (half(*i, k), a(*i[:-1], k)), [k], dtype)
-    return with_bias(op, y, bias, -1)
+    y = contraction(op, (*a.shape[:-1], weight.shape[0]), lambda *i: (half(*i, k), a(*i[:-1], k)), [k],
+                    before_bias(bias, dtype))
+    return with_bias(op, y, bias, -1, dtype)
 
 
 def outer(a: Tensor, b: Tensor) -> Tensor:

@@ -102,7 +102,7 @@ def sparse_linear(x: Tensor, data: Tensor, indices: Tensor, indptr: Tensor, bias
                 total[0] = total[0] + cast(wide, values[k]) * cast(wide, dense[i + (signed(columns[k]),)])
             y[i + (r,)] = total[0]
     y, = written(op, [((*lead, rows), wide)], [x, data, indices, indptr], write)
-    return rounded(with_bias(op, y, bias, -1), dtype, f"{op}_rounded")
+    return with_bias(op, y, bias, -1, dtype)
 
 
 def bsr_matmul(data: Tensor, indices: Tensor, indptr: Tensor, b: Tensor) -> Tensor:
