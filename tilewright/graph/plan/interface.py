@@ -6,15 +6,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from tilewright.graph.ir.types import TensorType, extents
 from tilewright.runtime.dtypes import extent_limit
 from tilewright.runtime.errors import ModelValueError
+from tilewright.te.conditions import Condition
 from tilewright.tir import Var
-
-if TYPE_CHECKING:
-    from tilewright.te.conditions import Condition
 
 
 @dataclass(frozen=True)
