@@ -5,7 +5,7 @@ import tilewright as tw
 from tests.fuzz.moves import SCOPES, Action, Chooser, find_block, move
 from tests.schedule.case import Case
 from tests.schedule.core_support import matmul as matmul_function
-from tests.wrong_uses.programs import N, blocks, chain, matmul
+from tests.wrong_uses.programs import N, blocks, chain, matmul, script
 from tests.wrong_uses.schedule_programs import (
     float_vector,
     partly,
@@ -171,6 +171,43 @@ def cache_below_init():
     sch.reorder(k, i, j)
     sch.blockize(i)
     watch(sch).cache_read("C", 0, "local")
+
+
+@wrong("`cache_read` of what only the start of a reduction reads, which may not run",
+       r"the copy would read elements of B that may not be written by then")
+def cache_read_of_a_start():
+    sch = script("""
+B = T.alloc_buffer((8,), "int32")
+for i in range(2):
+    with T.block("P"):
+        vi = T.axis.spatial(8, i)
+        B[vi] = vi
+for i, k in T.grid(8, 2):
+    with T.block("R"):
+        vi = T.axis.spatial(8, i)
+        vk = T.axis.reduce(3, k + 1)
+        with T.init():
+            D[vi] = B[vi]
+        D[vi] = D[vi] + vk
+""", "D: T.Buffer((8,), 'int32')")
+    sch.cache_read("R", "B", "shared")
+
+
+@wrong("`cache_read` of a box that other iterations of a vectorized loop write",
+       r"cannot vectorize loop i: two of its iterations may touch the same element of B")
+def cache_read_of_a_wide_box():
+    sch = script("""
+for i in T.vectorized(6):
+    with T.block("P"):
+        vi = T.axis.spatial(6, i)
+        B[vi] = vi
+    for j, k in T.grid(2, 4):
+        with T.block("R"):
+            vi = T.axis.spatial(6, i + j + k)
+            T.where(i + j + k < 6 and j + k * 4 < 1 and j * 4 + k < 1)
+            D[vi] = B[vi]
+""", "B: T.Buffer((6,), 'int32'), D: T.Buffer((6,), 'int32')")
+    sch.cache_read("R", "B", "global")
 
 
 def _run(sch: Schedule, name: str, position: int, scope: str, consumers: list[str] | None) -> None:

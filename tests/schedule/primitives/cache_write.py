@@ -322,3 +322,25 @@ def draw_cache_write_for(chooser: Chooser, sch: Schedule, names: list[str]) -> A
         return None
     name, readers = rng.choice(found)
     return ("cache_write_for", name, rng.choice(SCOPES), rng.sample(readers, rng.randint(1, len(readers))))
+
+
+@wrong("`cache_write` of a block that runs in some instances of the block around it",
+       r"the points at which block P uses B_local or B there are no box")
+def cache_write_of_some_instances():
+    sch = script("""
+B = T.alloc_buffer((4,), "int32")
+for x in range(8):
+    with T.block("O"):
+        vx = T.axis.opaque(8, x)
+        for i in range(4):
+            with T.block("P"):
+                vi = T.axis.spatial(4, i)
+                v2 = T.axis.spatial(1, vx)
+                T.where(vx < 1)
+                B[vi] = vi
+        for i in range(4):
+            with T.block("X"):
+                vi = T.axis.spatial(4, i)
+                X[vx, vi] = B[vi]
+""", "X: T.Buffer((8, 4), 'int32')")
+    sch.cache_write("P", 0, "local")

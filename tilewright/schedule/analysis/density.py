@@ -217,7 +217,7 @@ def _runs_at_all(realize: BlockRealize, inner: Domains, place: Place, indexed: C
     analyzer = place.analyzer
     values = bindings(realize, place.lets)
     moving = [(iv, value) for iv in realize.block.iter_vars for value in (values[iv.var],)
-              if any(n in place.loop_vars for n in walk(value))]
+              if any(isinstance(n, Var) and n not in inner for n in walk(value))]      # axes of a block around, too
     free = [(iv, value) for iv, value in moving if iv.var not in indexed]
     limited = [(iv, value) for iv, value in moving if iv.var in indexed] if in_bounds is not None else []
     with analyzer.scope():

@@ -38,7 +38,8 @@ def cache_read(sch: Schedule, block: BlockRV, read_buffer_index: int | str, stor
     box that they read. Returns the copying block, named like the new buffer: the old one's name, `_`, scope.
 
     Legal when no consumer writes the buffer, every element that the copy reads has been written by then (the elements
-    of an argument are), and no writer comes between the copy and a consumer.
+    of an argument are), no writer comes between the copy and a consumer, and the iterations of a loop around that run
+    at once share no element of the box that one of them writes.
     """
     realize = sch.realize(block)
     dataflow.require_no_root(sch, realize)
@@ -69,6 +70,8 @@ def cache_read(sch: Schedule, block: BlockRV, read_buffer_index: int | str, stor
         caching.redirect(sch, c, {source: copy})
     allocate(sch, copy)
     caching.require_fresh(sch, old, name, source, consumers)
+    writing = {x.loop_var for w in dataflow.writers_of(sch, source) for x in sch.index.loops_above(w)}
+    check_annotated_loops(sch, [x.loop_var for x in loops if x.loop_var in writing])      # more is copied than is read
     return sch.block_rv(name)
 
 

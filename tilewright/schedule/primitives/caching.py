@@ -265,13 +265,14 @@ def _runs(sch: Schedule, realize: BlockRealize, exprs: Sequence[Expr], place: Pl
 
 
 def _reads_all(consumer: BlockRealize, buffer: Buffer, box: Sequence[Interval], inner: Domains, place: Place) -> bool:
-    """True when the consumer itself reads every element of the box, so that all of them are written by then."""
+    """True when the consumer itself reads every element of the box, so that all of them are written by then; in its
+    body, since the start of a reduction runs where its first step does, which may be nowhere."""
     body = [n for s in block_statements(consumer.block) for n in walk(s)]
     conditional = (Select, IfThenElse, While, BlockRealize)          # the last may have a predicate
     if any(isinstance(n, conditional) or isinstance(n, Call) and n.op == "if_then_else" for n in body):
         return False
     regions = [r for r in consumer.block.reads if r.buffer is buffer]
-    return len(loads_of(block_statements(consumer.block), buffer)) == 1 and not beyond_domain(
+    return len(loads_of([consumer.block.body], buffer)) == 1 and not beyond_domain(
         consumer, place.analyzer) and all(fills(consumer, r, inner, place, box) for r in regions)
 
 
