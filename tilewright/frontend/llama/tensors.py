@@ -36,13 +36,14 @@ def read_model(path: str | Path, weights: str | None = None) -> tuple[Config, di
     if weights is not None and weights not in WEIGHTS:
         raise ArgumentError(f"weights={weights!r}", f"one of {', '.join(WEIGHTS)}, or None")
     path = as_path("load_llama", path)
+    in_file: Mapping[str, Weight]
     if path.is_dir():
         config, in_file, column = config_of_folder(path), read_safetensors(path), 0
     else:
         read = read_gguf(path)
         factors = read.tensors.pop(ROTATIONS, None)
         config = config_of_gguf(read.metadata, path, None if factors is None else dense(factors))
-        in_file, column = read.tensors, 1  # type: ignore[assignment]
+        in_file, column = read.tensors, 1
     return config, model_tensors(config, in_file, column, weights, str(path))
 
 

@@ -1,6 +1,7 @@
 """Operators of integers of 8 bits that stand for floats, as ONNX Runtime quantizes models."""
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from tilewright import te, topi
@@ -107,10 +108,10 @@ def quantized_embed_layer_norm(n: Node) -> Any:
 # means
 
 
-def _pooled(n: Node, x: Value, rule: Any) -> Value:
+def _pooled(n: Node, x: Value, rule: Callable[[Value], Value]) -> Value:
     """A rule of what has the channels second, of x that may have them last."""
     if not n.flag("channels_last"):
-        return rule(x)                                                               # type: ignore[no-any-return]
+        return rule(x)
     return channels_last(n, rule(channels_second(n, x)))
 
 
