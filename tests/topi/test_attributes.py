@@ -6,7 +6,8 @@ import inspect
 import numpy as np
 import pytest
 
-from tilewright import topi
+import tilewright as tw
+from tilewright import te, topi
 from tilewright.support.errors import TensorExpressionError
 from tilewright.topi.attributes import checked
 
@@ -21,7 +22,8 @@ class Silent:
 
 NEVER = (1j, b"x", [], (4, 4), {"a": 1}, np.zeros(3), np.array("C"), Silent(), object(), print)
 WRONG = {"float": (*NEVER, None, True, "x", 10**400, -10**400), "int": (*NEVER, None, True, 2.5, "x"),
-         "bool": (*NEVER, None, 2, -1, 1.0, "x"), "str": (*NEVER, None, 1, 2.5)}
+         "float | bool": (*NEVER, None, "x", 10**400), "bool": (*NEVER, None, 2, -1, 1.0, "x"),
+         "str": (*NEVER, None, 1, 2.5)}
 WRONG |= {f"{kind} | None": tuple(v for v in values if v is not None) for kind, values in WRONG.items()}
 
 
@@ -53,3 +55,11 @@ def test_numbers_of_numpy_become_those_of_python(attrs, wanted):
     found = checked(given)(**attrs)
     assert found == wanted
     assert list(map(type, found)) == list(map(type, wanted))
+
+
+@pytest.mark.parametrize("value", [True, np.bool_(True), 1])
+def test_a_border_of_bools_is_one(value):
+    x = te.placeholder((2, 3), "bool", name="x")
+    found = np.zeros((4, 5), "bool")
+    tw.compile([x, topi.pad(x, 1, value=value)])(np.zeros((2, 3), "bool"), found)
+    np.testing.assert_array_equal(found, np.pad(np.zeros((2, 3), "bool"), 1, constant_values=True))

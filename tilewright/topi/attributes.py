@@ -30,6 +30,11 @@ def _number(op: str, name: str, value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
+def _element(op: str, name: str, value: Any) -> Any:
+    """A number, or True or False for a tensor of bool."""
+    return bool(value) if isinstance(value, (bool, np.bool_)) else _number(op, name, value)
+
+
 def _integer(op: str, name: str, value: Any) -> int:
     check(isinstance(value, (int, np.integer)) and not isinstance(value, bool), op, f"{name} is {described(value)}, "
           "not an integer")
@@ -52,5 +57,6 @@ def _or_none(rule: Callable[[str, str, Any], Any]) -> Callable[[str, str, Any], 
     return lambda op, name, value: None if value is None else rule(op, name, value)
 
 
-_PLAIN: dict[str, Callable[[str, str, Any], Any]] = {"float": _number, "int": _integer, "bool": _flag, "str": _word}
+_PLAIN: dict[str, Callable[[str, str, Any], Any]] = {"float": _number, "float | bool": _element, "int": _integer,
+                                                      "bool": _flag, "str": _word}
 _RULES = _PLAIN | {f"{kind} | None": _or_none(rule) for kind, rule in _PLAIN.items()}

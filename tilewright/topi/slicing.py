@@ -172,7 +172,7 @@ def slice_scatter(x: Tensor, updates: Tensor, *, begin: Any, end: Any, strides: 
     return compute(x.shape, at, name=op)
 
 
-def center_crop_pad(x: Tensor, shape: Any, *, axes: Any = None, value: float = 0.0) -> Tensor:
+def center_crop_pad(x: Tensor, shape: Any, *, axes: Any = None, value: float | bool = 0.0) -> Tensor:
     """x in another shape along axes (default: all): what is too much is cut at both ends, what lacks is `value`.
 
     Where the difference is odd, the end gets or loses one more. Extents are constants. As in ONNX.
@@ -224,7 +224,7 @@ def roll(x: Tensor, shift: Any, *, axis: Any = None) -> Tensor:
                                            for a, (v, n) in enumerate(zip(i, x.shape)))), name=op)
 
 
-def pad(x: Tensor, pad_width: Any, *, mode: str = "constant", value: float = 0.0) -> Tensor:
+def pad(x: Tensor, pad_width: Any, *, mode: str = "constant", value: float | bool = 0.0) -> Tensor:
     """x with borders: pad_width is a number, a pair, or a pair (before, after) for each dimension, of sizes too.
 
     mode: "constant" (of value; negative amounts cut), "edge" (the outermost element), "reflect" (mirrored at the
